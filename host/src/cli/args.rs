@@ -1,0 +1,138 @@
+//! What can be asked for. Parsing only: nothing is read or decided here.
+
+use super::error::CliError;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  probity verify              run every check of the default scenario
+  probity verify --json       the same, as one JSON document on stdout
+  probity log                 list what was recorded
+  probity show latest         look at the newest run again
+  probity pack inspect X.wasm what a check pack holds and asks for
+
+Exit codes:
+  0  passed
+  1  failed, error, timed out, interrupted or stale
+  2  nothing was verified, or the arguments or the configuration are wrong
+  3  what ran was green, but it was not everything
+  70 a bug in probity
+
+Probity reads `probity.toml` in this folder or the nearest one above it.";
+
+/// Verify a tree of files with sandboxed logic checks and native commands.
+#[derive(Debug, Parser)]
+#[command(name = "probity", version, about, after_help = EXAMPLES, disable_help_subcommand = true)]
+pub(super) struct Arguments {
+    /// Act as if started in this folder
+    #[arg(short = 'C', value_name = "DIR", global = true)]
+    pub(super) directory: Option<PathBuf>,
+
+    /// Say more on stderr about what is done; twice for everything. `PROBITY_LOG` sets the same in detail
+    #[arg(short, long, action = clap::ArgAction::Count, global = true)]
+    pub(super) verbose: u8,
+
+    /// When to use colours
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t, global = true)]
+    pub(super) color: Color,
+
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum Color {
+    /// On a terminal, unless `NO_COLOR` is set
+    #[default]
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Run the checks of a scenario and record the verdict
+    Verify(Verify),
+    /// List recorded runs, the newest first
+    Log(Log),
+    /// Look at a recorded run again
+    Show(Show),
+    /// Work with check packs
+    Pack {
+        #[command(subcommand)]
+        command: PackCommand,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Verify {
+    /// The scenario to run
+    #[arg(default_value = "default")]
+    pub(super) scenario: String,
+
+    /// Write the whole record to stdout as one JSON document, and nothing else
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Log {
+    /// How many runs to list
+    #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 20)]
+    pub(super) count: u32,
+
+    /// Write a JSON document
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Show {
+    /// A run's name, the beginning of it, or `latest`
+    #[arg(default_value = "latest")]
+    pub(super) run: String,
+
+    /// Only this check, with all its findings
+    #[arg(long, value_name = "ID")]
+    pub(super) check: Option<String>,
+
+    /// Write the output that was kept, of the run or with --check of that check
+    #[arg(long)]
+    pub(super) log: bool,
+
+    /// Write the record as JSON
+    #[arg(long, conflicts_with = "log")]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum PackCommand {
+    /// Say what a component is, what it asks for, and which checks it holds, without running a check
+    Inspect(Inspect),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Inspect {
+    /// A component file
+    pub(super) file: PathBuf,
+
+    /// Write a JSON document
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// The folder to act in, absolute.
+pub(super) fn folder(arguments: &Arguments) -> Result<PathBuf, CliError> {
+    let here = std::env::current_dir().map_err(|error| {
+        CliError::usage(format!("the current folder cannot be used: {error}")).hint("go to a folder that exists")
+    })?;
+    let Some(named) = &arguments.directory else { return Ok(here) };
+    let folder = here.join(named);
+    folder
+        .canonicalize()
+        .and_then(|path| if path.is_dir() { Ok(path) } else { Err(std::io::ErrorKind::NotADirectory.into()) })
+        .map_err(|error| CliError::usage(format!("-C {}: {error}", named.display())).hint("name a folder that exists"))
+}

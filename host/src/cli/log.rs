@@ -1,0 +1,34 @@
+//! `probity log`.
+
+use super::args::Log;
+use super::error::CliError;
+use super::prepare;
+use super::printer::Printer;
+use crate::store::Store;
+use std::fmt::Write as _;
+use std::path::Path;
+
+pub(super) fn log(folder: &Path, options: &Log, printer: &Printer) -> Result<u8, CliError> {
+    let state = prepare::state_to_read(folder)?;
+    let runs = match Store::read(&state)? {
+        Some(store) => store.list(options.count)?,
+        None => Vec::new(),
+    };
+    if options.json {
+        let document = serde_json::json!({ "schema": "probity/log/1", "runs": runs });
+        printer.out(&format!("{document:#}\n"));
+        return Ok(0);
+    }
+    if runs.is_empty() {
+        printer.note("no runs are recorded here yet: `probity verify` makes the first");
+        return Ok(0);
+    }
+    let mut text = String::new();
+    for run in runs {
+        let digest = run.verdict_digest.as_deref().unwrap_or("no verdict");
+        let digest = digest.get(.."blake3:".len() + 12).unwrap_or(digest);
+        let _ = writeln!(text, "{}  {}  {:<14} {:<16} {digest}", run.run, run.started, run.outcome, run.scenario);
+    }
+    printer.out(&text);
+    Ok(0)
+}

@@ -1,0 +1,45 @@
+//! The command line: arguments in, one exit code out. Each command is one file.
+//!
+//! Must not: hold logic that another front end would need again. [`printer`] alone writes to the terminal.
+
+mod args;
+mod error;
+mod inspect;
+mod log;
+mod prepare;
+mod printer;
+mod show;
+mod verify;
+
+use args::{Arguments, Command, PackCommand};
+use clap::Parser as _;
+use error::CliError;
+use printer::Printer;
+use std::process::ExitCode;
+
+/// Parses the arguments of this process, does what they say, and returns its exit code.
+pub fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return printer::usage(&error),
+    };
+    printer::start_log(arguments.verbose);
+    let printer = Printer::new(arguments.color);
+    match dispatch(&arguments, &printer) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            printer.error(&error);
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+fn dispatch(arguments: &Arguments, printer: &Printer) -> Result<u8, CliError> {
+    let folder = args::folder(arguments)?;
+    match &arguments.command {
+        Command::Verify(options) => verify::verify(&folder, options, printer),
+        Command::Log(options) => log::log(&folder, options, printer),
+        Command::Show(options) => show::show(&folder, options, printer),
+        Command::Pack { command: PackCommand::Inspect(options) } => inspect::inspect(&folder, options, printer),
+    }
+}

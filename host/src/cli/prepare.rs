@@ -1,0 +1,222 @@
+//! From a folder to a plan: what every command that needs the configuration does first.
+
+use super::error::CliError;
+use super::printer::Printer;
+use crate::config::{self, Body, Command, Config, ConfigError, Diagnostic, Globs, Logic, Scenario, did_you_mean};
+use crate::guest::{Host, Pack};
+use crate::model::{CheckId, Mount, PackName};
+use crate::native::{self, Environment};
+use crate::pack;
+use crate::plan::Resolved;
+use crate::subject::Workspace;
+use crate::subject::git::Repository;
+use crate::system;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// The configuration, and the folder that it is about.
+pub(super) struct Project {
+    pub(super) root: PathBuf,
+    pub(super) config: Config,
+}
+
+/// Finds and reads the configuration for `folder`.
+pub(super) fn project(folder: &Path, printer: &Printer) -> Result<Project, CliError> {
+    let failed = |error: &ConfigError| CliError::config(error, printer.colour_errors());
+    let none = || ConfigError::NotFound { name: config::CONFIG_NAME.to_owned() };
+    let found = config::discover(folder).and_then(|found| found.ok_or_else(none));
+    let loaded = found.and_then(|file| Ok((config::load_as(&file, &shown(&file, folder))?, file)));
+    let (config, file) = loaded.map_err(|error| failed(&error))?;
+    let root = file.parent().unwrap_or(folder).to_owned();
+    Ok(Project { root, config })
+}
+
+/// The path as somebody in `folder` would write it.
+fn shown(file: &Path, folder: &Path) -> String {
+    if let Ok(below) = file.strip_prefix(folder) {
+        return below.display().to_string();
+    }
+    let up =
+        folder.ancestors().position(|above| file.strip_prefix(above).is_ok_and(|rest| rest.components().count() == 1));
+    up.map_or_else(
+        || file.display().to_string(),
+        |up| format!("{}{}", "../".repeat(up), file.file_name().unwrap_or_default().display()),
+    )
+}
+
+/// The scenario that was asked for.
+pub(super) fn scenario<'a>(config: &'a Config, name: &str) -> Result<&'a Scenario, CliError> {
+    config.scenario(name).ok_or_else(|| {
+        let known: Vec<&str> = config.scenarios.iter().map(|scenario| scenario.name.as_str()).collect();
+        CliError::usage(format!("there is no scenario `{name}`"))
+            .hint(&format!("the configuration has {}", known.join(", ")))
+    })
+}
+
+/// The packs that the logic checks of a scenario are in.
+pub(super) fn packs(
+    project: &Project,
+    scenario: &Scenario,
+    host: &Host,
+    printer: &Printer,
+) -> Result<BTreeMap<PackName, Pack>, CliError> {
+    let needed: BTreeSet<&PackName> = logic(&project.config, scenario).map(|(_, logic)| &logic.pack).collect();
+    let cache = system::cache_folder();
+    let mut packs = BTreeMap::new();
+    let mut mistakes = Vec::new();
+    for pack in needed.into_iter().filter_map(|name| project.config.packs.get(name)) {
+        printer.status(Some(&format!("loading pack {}", pack.name)));
+        let mut notice = |text: &str| printer.note(text);
+        let at_source = |title: String| {
+            let (title, help) = title
+                .split_once("\nhelp: ")
+                .map_or((title.clone(), None), |(title, help)| (title.to_owned(), Some(help.to_owned())));
+            let diagnostic =
+                Diagnostic::new(pack.source_span.clone(), format!("pack `{}` cannot be used: {title}", pack.name));
+            help.into_iter().fold(diagnostic, Diagnostic::help)
+        };
+        match pack::obtain(&pack.source, &project.root, cache.as_deref(), &mut notice) {
+            Ok(bytes) => match host.load(&bytes) {
+                Ok(loaded) => {
+                    for warning in &loaded.warnings {
+                        printer.note(&format!("warning: {warning}"));
+                    }
+                    packs.insert(pack.name.clone(), loaded);
+                }
+                Err(error) => mistakes.push(at_source(error.to_string())),
+            },
+            Err(error) => mistakes.push(at_source(error.to_string())),
+        }
+    }
+    printer.status(None);
+    if mistakes.is_empty() { Ok(packs) } else { Err(invalid(project, mistakes, printer)) }
+}
+
+fn invalid(project: &Project, mistakes: Vec<Diagnostic>, printer: &Printer) -> CliError {
+    CliError::config(&project.config.invalid(mistakes), printer.colour_errors())
+}
+
+fn logic<'a>(config: &'a Config, scenario: &'a Scenario) -> impl Iterator<Item = (&'a CheckId, &'a Logic)> {
+    scenario.checks.iter().filter_map(|id| config.check(id)).filter_map(|check| match &check.body {
+        Body::Logic(logic) => Some((&check.id, logic)),
+        Body::Command(_) => None,
+    })
+}
+
+/// What the packs say of the scenario's logic checks; every mistake in how they are used is reported at once.
+pub(super) fn resolve<'a>(
+    project: &Project,
+    scenario: &Scenario,
+    packs: &'a BTreeMap<PackName, Pack>,
+    printer: &Printer,
+) -> Result<BTreeMap<CheckId, Resolved<'a>>, CliError> {
+    let mut resolved = BTreeMap::new();
+    let mut mistakes = Vec::new();
+    for (id, logic) in logic(&project.config, scenario) {
+        let Some(pack) = packs.get(&logic.pack) else { continue };
+        match resolve_one(project, logic, pack) {
+            Ok(one) => {
+                resolved.insert(id.clone(), one);
+            }
+            Err(more) => mistakes.extend(more),
+        }
+    }
+    if mistakes.is_empty() { Ok(resolved) } else { Err(invalid(project, mistakes, printer)) }
+}
+
+fn resolve_one<'a>(project: &Project, logic: &Logic, pack: &'a Pack) -> Result<Resolved<'a>, Vec<Diagnostic>> {
+    let Some(info) = pack.info.check(&logic.check) else {
+        let known: Vec<&str> = pack.info.checks.iter().map(|check| check.id.as_str()).collect();
+        let title = format!("pack `{}` has no check `{}`", logic.pack, logic.check);
+        let help = did_you_mean(&logic.check, known.iter().copied()).map_or_else(
+            || format!("it has {}", known.join(", ")),
+            |like| format!("did you mean `{}/{like}`?", logic.pack),
+        );
+        return Err(vec![Diagnostic::new(logic.use_span.clone(), title).help(help)]);
+    };
+    let mut mistakes = config_mistakes(logic, info.config_schema.as_deref());
+    let mut globs = |patterns: &[String]| {
+        Globs::new(patterns).map_err(|error| {
+            let title = format!(
+                "check `{}` of pack `{}` is about files in a way that cannot be read: {error}",
+                info.id, logic.pack
+            );
+            mistakes.push(
+                Diagnostic::new(logic.use_span.clone(), title).help("this is for the author of the pack to mend"),
+            );
+        })
+    };
+    let files = globs(&info.files);
+    let mut patterns: BTreeMap<Mount, Vec<String>> = BTreeMap::new();
+    for need in &info.needs {
+        patterns.entry(need.mount).or_default().extend(need.globs.iter().cloned());
+    }
+    let needs: BTreeMap<Mount, Globs> =
+        patterns.iter().filter_map(|(mount, patterns)| Some((*mount, globs(patterns).ok()?))).collect();
+    let allow = project.config.packs.get(&logic.pack).map(|pack| &pack.allow);
+    for need in &info.needs {
+        if allow.is_some_and(|allow| !allow.contains_key(&need.mount)) {
+            let mount = need.mount.name();
+            let title =
+                format!("check `{}` needs to read `/{mount}`, and pack `{}` is not allowed to", info.id, logic.pack);
+            let line = need.globs.iter().map(|glob| format!("\"{mount}:{glob}\"")).collect::<Vec<_>>().join(", ");
+            let help = format!("it says: {}\nadd {line} to `allow` of `[packs.{}]` if it may", need.why, logic.pack);
+            mistakes.push(Diagnostic::new(logic.use_span.clone(), title).help(help));
+        }
+    }
+    match files {
+        Ok(files) if mistakes.is_empty() => Ok(Resolved { info, files, needs, component: pack.digest }),
+        _ => Err(mistakes),
+    }
+}
+
+/// What is wrong with a check's configuration, by the check's own schema.
+fn config_mistakes(logic: &Logic, schema: Option<&str>) -> Vec<Diagnostic> {
+    let span = logic.config_span.clone().unwrap_or_else(|| logic.use_span.clone());
+    let Some(schema) = schema else {
+        if logic.config.is_empty() {
+            return Vec::new();
+        }
+        let title = format!("check `{}/{}` takes no configuration", logic.pack, logic.check);
+        return vec![Diagnostic::new(span, title).help("remove `config`")];
+    };
+    let config = serde_json::Value::Object(logic.config.clone());
+    let Err(errors) = crate::worker::validate_config(schema, &config) else { return Vec::new() };
+    let one = |error: crate::worker::SchemaError| {
+        let span = logic.config_spans.get(&error.pointer).cloned().unwrap_or_else(|| span.clone());
+        let title = format!("check `{}/{}` refuses its configuration: {}", logic.pack, logic.check, error.message);
+        let diagnostic = Diagnostic::new(span, title);
+        let help = error.unknown_key.as_ref().map(|key| {
+            did_you_mean(key, error.known_keys.iter().map(String::as_str)).map_or_else(
+                || format!("it knows {}", error.known_keys.join(", ")),
+                |like| format!("did you mean `{like}`?"),
+            )
+        });
+        help.into_iter().fold(diagnostic, Diagnostic::help)
+    };
+    errors.into_iter().map(one).collect()
+}
+
+/// What a command will see of the environment.
+pub(super) fn environment(command: &Command) -> Environment {
+    if command.inherit_env {
+        native::inherited(std::env::vars_os(), &command.env)
+    } else {
+        native::declared(std::env::vars_os(), &command.pass_env, &command.env)
+    }
+}
+
+/// Where records are, for commands that only look. The configuration is not needed, only its place.
+pub(super) fn state_to_read(folder: &Path) -> Result<PathBuf, CliError> {
+    if let Some(repository) = Repository::discover(folder)? {
+        return Ok(repository.common.join("probity"));
+    }
+    let kept = |above: &&Path| above.join(".probity").is_dir() || above.join("probity.toml").is_file();
+    let root = folder.ancestors().find(kept).unwrap_or(folder);
+    Ok(root.join(".probity"))
+}
+
+/// The workspace of a project.
+pub(super) fn workspace(project: &Project) -> Result<Workspace, CliError> {
+    Ok(Workspace::of(&project.root)?)
+}

@@ -1,0 +1,165 @@
+//! The only writer to stdout and stderr. Data goes to stdout, everything else to stderr; colours and progress
+//! only to a terminal.
+
+use super::args::Color;
+use super::error::CliError;
+use crate::config::Colour;
+use crate::report::{Style, escape};
+use anstyle::{AnsiColor, Style as Ansi};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::{self, IsTerminal as _, Write as _};
+use std::process::ExitCode;
+use std::time::Duration;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::prelude::*;
+
+/// Writes to the terminal.
+pub(super) struct Printer {
+    stdout: Style,
+    stderr: Style,
+    /// On a terminal: what runs now.
+    spinner: Option<ProgressBar>,
+}
+
+impl Printer {
+    pub(super) fn new(color: Color) -> Self {
+        let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let smart = std::env::var_os("TERM").is_none_or(|term| term != "dumb");
+        let forced = std::env::var_os("CLICOLOR_FORCE").is_some_and(|value| value != "0");
+        let style = |terminal: bool| {
+            let dressed = match color {
+                Color::Always => true,
+                Color::Never => false,
+                Color::Auto => !set("NO_COLOR") && (forced || (terminal && smart)),
+            };
+            if dressed { Style::Colour } else { Style::Plain }
+        };
+        let progress = io::stderr().is_terminal() && smart && !set("CI");
+        Self {
+            stdout: style(io::stdout().is_terminal()),
+            stderr: style(io::stderr().is_terminal()),
+            spinner: progress.then(spinner),
+        }
+    }
+
+    /// How text for stdout is dressed.
+    pub(super) fn style(&self) -> Style {
+        self.stdout
+    }
+
+    /// Whether errors are dressed.
+    pub(super) fn colour_errors(&self) -> Colour {
+        match self.stderr {
+            Style::Plain => Colour::Off,
+            Style::Colour => Colour::On,
+        }
+    }
+
+    /// Data.
+    pub(super) fn out(&self, text: &str) {
+        self.out_bytes(text.as_bytes());
+    }
+
+    /// What a program wrote: as it is where another program reads it, harmless where a person does.
+    pub(super) fn out_foreign(&self, bytes: &[u8]) {
+        if io::stdout().is_terminal() {
+            let text: String = String::from_utf8_lossy(bytes).lines().map(|line| escape(line) + "\n").collect();
+            self.out(&text);
+        } else {
+            self.out_bytes(bytes);
+        }
+    }
+
+    fn out_bytes(&self, bytes: &[u8]) {
+        self.quietly(|| {
+            let mut out = io::stdout().lock();
+            // A reader that went away has read what it wanted.
+            let _ = out.write_all(bytes).and_then(|()| out.flush());
+        });
+    }
+
+    /// A line for people.
+    pub(super) fn note(&self, text: &str) {
+        self.quietly(|| {
+            let _ = writeln!(io::stderr().lock(), "{text}");
+        });
+    }
+
+    pub(super) fn error(&self, error: &CliError) {
+        if error.is_rendered() {
+            self.quietly(|| {
+                let _ = writeln!(io::stderr().lock(), "{}", error.message().trim_end());
+            });
+            return;
+        }
+        let mut lines = error.message().lines();
+        let style = Ansi::new().fg_color(Some(AnsiColor::Red.into())).bold();
+        let word = match self.stderr {
+            Style::Plain => "error".to_owned(),
+            Style::Colour => format!("{}error{}", style.render(), style.render_reset()),
+        };
+        let mut text = format!("{word}: {}", escape(lines.next().unwrap_or_default()));
+        for line in lines {
+            text.push('\n');
+            text.push_str(&escape(line));
+        }
+        self.note(&text);
+    }
+
+    /// Shows on a terminal what goes on now; nothing where `what` is none.
+    pub(super) fn status(&self, what: Option<&str>) {
+        let Some(spinner) = &self.spinner else { return };
+        if let Some(what) = what {
+            spinner.reset_elapsed();
+            spinner.set_message(escape(what));
+            spinner.set_draw_target(ProgressDrawTarget::stderr());
+            spinner.enable_steady_tick(Duration::from_millis(100));
+        } else {
+            spinner.disable_steady_tick();
+            spinner.finish_and_clear();
+            spinner.set_draw_target(ProgressDrawTarget::hidden());
+        }
+    }
+
+    fn quietly(&self, write: impl FnOnce()) {
+        match &self.spinner {
+            Some(spinner) => spinner.suspend(write),
+            None => write(),
+        }
+    }
+}
+
+fn spinner() -> ProgressBar {
+    let spinner = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
+    // The template is a constant; were it wrong, the plain style would be used.
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}  {elapsed}") {
+        spinner.set_style(style);
+    }
+    spinner
+}
+
+/// What clap has to say: help and version on stdout with exit code 0, mistakes on stderr with 2.
+pub(super) fn usage(error: &clap::Error) -> ExitCode {
+    let _ = error.print();
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+}
+
+/// Starts the log on stderr: `-v` for what Probity does, `-vv` for everything, `PROBITY_LOG` in detail.
+pub(super) fn start_log(verbose: u8) {
+    let named = std::env::var("PROBITY_LOG").ok().filter(|text| !text.is_empty());
+    let targets = match named.map(|text| text.parse::<Targets>()) {
+        Some(Ok(targets)) => targets,
+        Some(Err(error)) => {
+            let _ = writeln!(io::stderr().lock(), "warning: PROBITY_LOG is ignored: {error}");
+            Targets::new().with_default(LevelFilter::OFF)
+        }
+        None => match verbose {
+            0 => Targets::new().with_default(LevelFilter::OFF).with_target("probity", LevelFilter::WARN),
+            1 => Targets::new().with_target("probity", LevelFilter::DEBUG),
+            _ => Targets::new().with_default(LevelFilter::TRACE),
+        },
+    };
+    let layer = tracing_subscriber::fmt::layer().with_ansi(false).without_time().with_writer(io::stderr);
+    // A second start is a bug that costs a log and nothing else.
+    let _ = tracing_subscriber::registry().with(layer.with_filter(targets)).try_init();
+}

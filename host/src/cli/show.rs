@@ -1,0 +1,84 @@
+//! `probity show`.
+
+use super::args::Show;
+use super::error::CliError;
+use super::printer::Printer;
+use super::{prepare, verify};
+use crate::model::{Record, RecordRow, Row};
+use crate::report::{Human, escape};
+use crate::store::{Store, StoreError, read_log};
+use std::fmt::Write as _;
+use std::path::Path;
+
+pub(super) fn show(folder: &Path, options: &Show, printer: &Printer) -> Result<u8, CliError> {
+    let state = prepare::state_to_read(folder)?;
+    let store = Store::read(&state)?.ok_or_else(|| StoreError::NoRun(options.run.clone()))?;
+    let record = store.get(&options.run)?;
+    let row = options.check.as_deref().map(|id| one(&record, id)).transpose()?;
+    if options.log {
+        let bytes = match row {
+            Some((_, around)) => match &around.log {
+                Some(log) => read_log(&state, log),
+                None => return Err(CliError::usage(format!("check `{}` left no output in this run", around.id))),
+            },
+            None => std::fs::read(state.join("logs").join(record.run.as_str()).join("verify.log")),
+        };
+        let bytes = bytes.map_err(|error| CliError::trouble(format!("the log cannot be read: {error}")))?;
+        printer.out_foreign(&bytes);
+        return Ok(0);
+    }
+    if options.json {
+        printer.out(&verify::document(&record, true)?);
+        return Ok(0);
+    }
+    let human = Human::new(printer.style());
+    let tail = |around: &RecordRow| verify::tail(&state, around);
+    let text = match row {
+        Some((row, around)) => human.check(row, around, tail(around)) + &around_check(around),
+        None => header(&record) + &human.record(&record, tail),
+    };
+    printer.out(&text);
+    Ok(0)
+}
+
+fn one<'a>(record: &'a Record, id: &str) -> Result<(&'a Row, &'a RecordRow), CliError> {
+    let mut rows = record.verdict.rows.iter().zip(&record.rows);
+    rows.find(|(row, _)| row.id.as_str() == id).ok_or_else(|| {
+        let known: Vec<&str> = record.verdict.rows.iter().map(|row| row.id.as_str()).collect();
+        CliError::usage(format!("run {} has no check `{id}`", record.run)).hint(&format!("it has {}", known.join(", ")))
+    })
+}
+
+fn header(record: &Record) -> String {
+    let mut text = String::new();
+    let mut line = |name: &str, value: &str| {
+        let _ = writeln!(text, "{name:<10} {}", escape(value));
+    };
+    line("run", record.run.as_str());
+    line("started", &record.started);
+    line("scenario", record.verdict.scenario.as_str());
+    line("tree", &format!("{} ({})", record.verdict.subject.tree, record.tree));
+    let dirty = if record.dirty == Some(true) { ", and the working tree differs from it" } else { "" };
+    line("commit", &record.verdict.subject.commit.as_ref().map_or("none".to_owned(), |id| format!("{id}{dirty}")));
+    line("host", &record.host);
+    line("engine", &record.engine);
+    text.push('\n');
+    text
+}
+
+/// What only a look at one check shows.
+fn around_check(around: &RecordRow) -> String {
+    let mut text = String::new();
+    if let Some(fuel) = around.fuel {
+        let _ = writeln!(text, "    fuel {fuel}");
+    }
+    if let Some(stderr) = &around.stderr {
+        for line in stderr.lines() {
+            let _ = writeln!(text, "    stderr | {}", escape(line));
+        }
+    }
+    if let Some(log) = &around.log {
+        let _ = writeln!(text, "    output: {} bytes, {}, in {}", log.size, log.digest, log.path);
+    }
+    text
+}

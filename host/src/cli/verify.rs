@@ -1,0 +1,219 @@
+//! `probity verify`.
+
+use super::args::Verify;
+use super::error::CliError;
+use super::prepare::{self, Project};
+use super::printer::Printer;
+use crate::guest::{Host, Pack};
+use crate::model::{CheckKind, Digest, Event, PackName, Record, RecordRow, RunOutcome};
+use crate::native::Stop;
+use crate::plan::{self, Plan};
+use crate::report::Human;
+use crate::run::{self, Surroundings};
+use crate::store::{self, Logs, Store, state_folder};
+use crate::subject::{Snapshot, Workspace};
+use crate::system;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender};
+
+/// How often the tree is taken again when its configuration changed between reading and taking it.
+const ATTEMPTS: usize = 3;
+
+/// The last lines of a failed command's output that a report shows.
+const TAIL_LINES: usize = 20;
+
+/// How much of the end of a log is looked at for them.
+const TAIL_BYTES: u64 = 16 << 10;
+
+pub(super) fn verify(folder: &Path, options: &Verify, printer: &Printer) -> Result<u8, CliError> {
+    // From here on Ctrl-C ends the run in order, whatever it is at.
+    let stops = listen()?;
+    let host = Host::open(system::compiled_folder());
+    let (project, workspace, snapshot) = take(folder, printer)?;
+    let scenario = prepare::scenario(&project.config, &options.scenario)?;
+    let packs = prepare::packs(&project, scenario, &host, printer)?;
+    let resolved = prepare::resolve(&project, scenario, &packs, printer)?;
+    let plan = plan::plan(&project.config, scenario, &snapshot, &resolved, prepare::environment);
+    let place = Place::open(&workspace)?;
+    let record = execute(&plan, &workspace, &snapshot, &packs, &place, stops, |event| {
+        if !options.json {
+            show(event, &place, printer);
+        }
+    })?;
+    let (record, trouble) = place.publish(record, &plan);
+    let finished = Event::RunFinished { record: Box::new(record) };
+    let Event::RunFinished { record } = &finished else { return Ok(70) };
+    if options.json {
+        printer.out(&document(record, trouble.is_none())?);
+    } else {
+        show(&finished, &place, printer);
+    }
+    if let Some(trouble) = trouble {
+        printer.error(&trouble);
+    }
+    Ok(record.verdict.outcome.exit_code())
+}
+
+/// The configuration and the tree that has it: what was parsed must be what the tree holds.
+fn take(folder: &Path, printer: &Printer) -> Result<(Project, Workspace, Snapshot), CliError> {
+    for _ in 0..ATTEMPTS {
+        let project = prepare::project(folder, printer)?;
+        let workspace = prepare::workspace(&project)?;
+        printer.status(Some("looking at the tree"));
+        let snapshot = workspace.snapshot(None);
+        printer.status(None);
+        let snapshot = snapshot?;
+        match snapshot.entry(b"probity.toml") {
+            Some(entry) if entry.digest != Digest::of(project.config.source.text.as_bytes()) => {}
+            // An ignored configuration is no part of the tree, and still the one that was asked for.
+            Some(_) | None => return Ok((project, workspace, snapshot)),
+        }
+    }
+    Err(CliError::trouble("probity.toml changes faster than it can be read").hint("run probity when it is at rest"))
+}
+
+/// Starts to listen for signals. Each one asks the run to stop; the third ends this process at once.
+fn listen() -> Result<(Sender<Stop>, Receiver<Stop>), CliError> {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let mut signals = signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGTERM])
+        .map_err(|error| CliError::trouble(format!("cannot listen for signals: {error}")))?;
+    let stop = sender.clone();
+    std::thread::spawn(move || {
+        for (count, _) in signals.forever().enumerate() {
+            let _ = stop.send(Stop::Interrupted);
+            if count >= 2 {
+                let _ = signal_hook::low_level::emulate_default_handler(SIGTERM);
+            }
+        }
+    });
+    Ok((sender, receiver))
+}
+
+/// Where this run keeps what it makes.
+struct Place {
+    state: PathBuf,
+    run: crate::model::RunId,
+    logs: Logs,
+    /// Why it cannot be the state folder: then nothing is recorded.
+    trouble: Option<String>,
+    /// Holds a folder that goes with this process.
+    _temporary: Option<tempfile::TempDir>,
+}
+
+impl Place {
+    /// The state folder; where that cannot be used, a temporary one, so that the run is still shown.
+    fn open(workspace: &Workspace) -> Result<Self, CliError> {
+        let no_name = |error| CliError::trouble(format!("cannot name the run: {error}"));
+        let run = store::new_run_id().map_err(no_name)?;
+        let common = workspace.repository.as_ref().map(|repository| repository.common.as_path());
+        let attempt =
+            state_folder(&workspace.root, common).map_err(|error| error.to_string()).and_then(
+                |state| match Logs::create(&state, &run) {
+                    Ok(logs) => Ok((state, logs)),
+                    Err(error) => Err(format!("cannot write below {}: {error}", state.display())),
+                },
+            );
+        match attempt {
+            Ok((state, logs)) => Ok(Self { state, run, logs, trouble: None, _temporary: None }),
+            Err(trouble) => {
+                let none = |error| CliError::trouble(format!("{trouble}; and there is no temporary folder: {error}"));
+                let temporary = tempfile::tempdir().map_err(none)?;
+                let state = temporary.path().to_owned();
+                std::fs::create_dir(state.join("logs")).map_err(none)?;
+                let logs = Logs::create(&state, &run).map_err(none)?;
+                Ok(Self { state, run, logs, trouble: Some(trouble), _temporary: Some(temporary) })
+            }
+        }
+    }
+
+    /// Makes the record visible, last of all. One that cannot be recorded is no verdict: its outcome is `error`.
+    fn publish(&self, mut record: Record, plan: &Plan) -> (Record, Option<CliError>) {
+        let checks: Vec<_> = plan.units.iter().map(|unit| unit.id.clone()).collect();
+        let recorded = match &self.trouble {
+            Some(trouble) => Err(trouble.clone()),
+            None => self
+                .logs
+                .combine(&checks)
+                .map_err(|error| format!("cannot write verify.log: {error}"))
+                .and_then(|()| Store::open(&self.state).map_err(|error| error.to_string()))
+                .and_then(|mut store| store.record(&record).map_err(|error| error.to_string())),
+        };
+        match recorded {
+            Ok(()) => (record, None),
+            Err(why) => {
+                record.verdict.outcome = record.verdict.outcome.min(RunOutcome::Error);
+                record.verdict_digest = None;
+                (
+                    record,
+                    Some(CliError::trouble(format!("the verdict could not be recorded, so it does not count: {why}"))),
+                )
+            }
+        }
+    }
+}
+
+fn execute(
+    plan: &Plan,
+    workspace: &Workspace,
+    snapshot: &Snapshot,
+    packs: &BTreeMap<PackName, Pack>,
+    place: &Place,
+    stops: (Sender<Stop>, Receiver<Stop>),
+    mut sink: impl FnMut(&Event),
+) -> Result<Record, CliError> {
+    let around = Surroundings {
+        run: place.run.clone(),
+        workspace,
+        snapshot,
+        packs,
+        logs: &place.logs,
+        stops,
+        engine: format!("probity {}, {}", env!("CARGO_PKG_VERSION"), crate::worker::engine_id()),
+        host: system::host_name(),
+        now: system::now,
+    };
+    Ok(run::execute(plan, &around, &mut sink)?)
+}
+
+/// Shows an event to a person.
+fn show(event: &Event, place: &Place, printer: &Printer) {
+    match event {
+        Event::CheckStarted { id, kind: CheckKind::Command | CheckKind::Logic } => printer.status(Some(id.as_str())),
+        Event::CheckFinished { .. } | Event::RunFinished { .. } => printer.status(None),
+        Event::RunStarted { .. } => {}
+    }
+    let text = Human::new(printer.style()).text(event, |record| tail(&place.state, record));
+    if !text.is_empty() {
+        printer.out(&text);
+    }
+}
+
+/// The last lines of what a check wrote.
+pub(super) fn tail(state: &Path, record: &RecordRow) -> Option<String> {
+    use std::io::{Read as _, Seek as _};
+    let log = record.log.as_ref()?;
+    let mut file = std::fs::File::open(state.join(&log.path)).ok()?;
+    let skipped = log.size.saturating_sub(TAIL_BYTES);
+    file.seek(std::io::SeekFrom::Start(skipped)).ok()?;
+    let mut bytes = Vec::new();
+    file.take(TAIL_BYTES).read_to_end(&mut bytes).ok()?;
+    let text = crate::report::without_codes(&String::from_utf8_lossy(&bytes));
+    let lines: Vec<&str> = text.lines().skip(usize::from(skipped > 0)).collect();
+    let shown = &lines[lines.len().saturating_sub(TAIL_LINES)..];
+    (!shown.is_empty()).then(|| shown.join("\n"))
+}
+
+/// The record as one JSON document.
+pub(super) fn document(record: &Record, recorded: bool) -> Result<String, CliError> {
+    let digest = record.digest().map_err(|error| CliError::trouble(error.to_string()))?;
+    let document = serde_json::json!({
+        "schema": "probity/record/1",
+        "exit_code": record.verdict.outcome.exit_code(),
+        "recorded": recorded,
+        "record_digest": digest,
+        "record": record,
+    });
+    Ok(format!("{document:#}\n"))
+}

@@ -1,0 +1,401 @@
+//! What the file says: its tables and keys as they are written, each with its place.
+//!
+//! Must not give a value a meaning: that is for `resolve`. Only its kind is checked here, and that the key exists.
+
+use super::diagnostic::{Diagnostic, quote};
+use super::json::{self, Options};
+use super::reader::{At, Field, Keys, Reader, entries, wrong};
+use std::collections::BTreeSet;
+use toml::Spanned;
+use toml::de::{DeString, DeTable, DeValue};
+
+/// The whole file.
+#[derive(Debug, Default)]
+pub(super) struct File {
+    pub(super) verify: FileVerify,
+    pub(super) packs: Vec<FilePack>,
+    pub(super) checks: Vec<FileCheck>,
+    pub(super) scenarios: Vec<FileScenario>,
+    /// Names of packs and checks that are declared in a way that has been reported.
+    pub(super) unreadable: BTreeSet<String>,
+}
+
+/// An argument list: a program and its arguments.
+pub(super) type Argv = Vec<At<String>>;
+
+/// `[verify]`. Where it is not written, all of it is absent.
+#[derive(Debug, Default)]
+pub(super) struct FileVerify {
+    pub(super) commands: Option<Field<Vec<At<Argv>>>>,
+    pub(super) timeout: Option<Field<String>>,
+    pub(super) env: Option<Field<Vec<At<String>>>>,
+    pub(super) audit: Option<Field<bool>>,
+}
+
+/// `[packs.NAME]`.
+#[derive(Debug)]
+pub(super) struct FilePack {
+    pub(super) name: At<String>,
+    pub(super) source: Option<Field<String>>,
+    pub(super) allow: Option<Field<Vec<At<String>>>>,
+}
+
+/// `[checks.ID]`, of either kind.
+#[derive(Debug)]
+pub(super) struct FileCheck {
+    pub(super) id: At<String>,
+    pub(super) command: Option<Field<Argv>>,
+    pub(super) uses: Option<Field<String>>,
+    pub(super) timeout: Option<Field<String>>,
+    pub(super) blocking: Option<Field<bool>>,
+    pub(super) env: Option<Field<Vec<At<String>>>>,
+    pub(super) pass_env: Option<Field<Vec<At<String>>>>,
+    pub(super) inherit_env: Option<Field<bool>>,
+    pub(super) files: Option<Field<Vec<At<String>>>>,
+    pub(super) config: Option<Field<Options>>,
+    pub(super) limits: Option<Field<FileLimits>>,
+}
+
+/// `limits` of a check.
+#[derive(Debug, Clone, Default)]
+pub(super) struct FileLimits {
+    pub(super) fuel: Option<At<i64>>,
+    pub(super) memory: Option<At<FileMemory>>,
+}
+
+/// `limits.memory`.
+#[derive(Debug, Clone)]
+pub(super) enum FileMemory {
+    Bytes(i64),
+    Text(String),
+}
+
+/// `[scenarios.NAME]`.
+#[derive(Debug)]
+pub(super) struct FileScenario {
+    pub(super) name: At<String>,
+    pub(super) checks: Option<Field<Vec<At<String>>>>,
+    pub(super) fail_fast: Option<Field<bool>>,
+    pub(super) timeout: Option<Field<String>>,
+}
+
+const TOP: Keys = Keys {
+    table: "the file's top level",
+    known: &["verify", "packs", "checks", "scenarios"],
+    later: &[
+        ("capabilities", "remove it; until then, what a command needs of the host is its own to test"),
+        ("spec", "remove it; until then, commit the specification before you verify"),
+        ("user", "remove it; until then, all settings are those of this file"),
+        ("agent", "remove it; until then, Probity runs checks only"),
+        ("prompts", "remove it; until then, Probity runs checks only"),
+        ("limits", "set `limits` for a check, in `[checks.NAME]`"),
+        ("walls", "remove it; until then, the walls are the same for every run"),
+        ("trust", "remove it; until then, nothing is fetched that would have to be trusted"),
+    ],
+};
+
+const VERIFY: Keys = Keys {
+    table: "`[verify]`",
+    known: &["commands", "timeout", "env", "audit"],
+    later: &[
+        ("base", "remove it; until then, checks judge the whole tree"),
+        ("when", "remove it; until then, every command runs"),
+        (
+            "fail-fast",
+            "set it in `[scenarios.default]`, with `checks = [\"verify-1\", \"verify-2\"]` for these commands",
+        ),
+        ("prompts", "remove it; until then, Probity runs commands and packs only"),
+    ],
+};
+
+const PACK: Keys = Keys {
+    table: "`[packs.NAME]`",
+    known: &["source", "allow"],
+    later: &[("digest", "remove it; commit the component to the repository to fix its contents")],
+};
+
+const CHECK: Keys = Keys {
+    table: "`[checks.NAME]`",
+    known: &["command", "use", "timeout", "blocking", "env", "pass-env", "inherit-env", "files", "config", "limits"],
+    later: &[
+        ("after", "remove it; checks run in the order in which they are declared"),
+        ("review", "write a `command` that ends with 0 when the reviewer is content"),
+        ("when", "remove it; leave the check out of scenarios that do not need it"),
+        ("base", "remove it; until then, checks judge the whole tree"),
+        ("capabilities", "remove it; let the command fail where something is missing"),
+        ("secrets", "name the variables in `pass-env`"),
+    ],
+};
+
+const LIMITS: Keys = Keys { table: "`limits`", known: &["fuel", "memory"], later: &[] };
+
+const SCENARIO: Keys = Keys {
+    table: "`[scenarios.NAME]`",
+    known: &["checks", "fail-fast", "timeout"],
+    later: &[
+        ("base", "remove it; until then, checks judge the whole tree"),
+        ("when", "remove it; name the scenario on the command line where it is wanted"),
+    ],
+};
+
+const TIMEOUT_HELP: &str = "write a number with its unit, for example `timeout = \"30s\"` or `timeout = \"5m\"`";
+
+/// What the parser says of a key or table that exists already.
+const DUPLICATE: &str = "duplicate key";
+
+/// Reads the text. Mistakes of the grammar are given alone: what was meant around them is a guess.
+pub(super) fn read(text: &str) -> Result<(File, Vec<Diagnostic>), Vec<Diagnostic>> {
+    let (table, errors) = DeTable::parse_recoverable(text);
+    if !errors.is_empty() {
+        return Err(syntax(text, &errors));
+    }
+    let mut reader = Reader::default();
+    let file = file(&mut reader, table.get_ref());
+    Ok((file, reader.diagnostics))
+}
+
+/// The parser's own words, without those that only follow from an earlier mistake.
+fn syntax(text: &str, errors: &[toml::de::Error]) -> Vec<Diagnostic> {
+    let mut errors: Vec<_> = errors.iter().map(|error| (error.span().unwrap_or(0..0), error.message())).collect();
+    errors.sort_by_key(|(span, _)| span.start);
+    // Where something is left open, the parser reads what follows as part of it.
+    let derailed = errors.iter().any(|(_, message)| message.starts_with("unclosed"));
+    if derailed {
+        errors.truncate(1);
+    }
+    errors.dedup_by(|(next, message), (previous, earlier)| {
+        let between = text.get(previous.start..next.start).unwrap_or_default();
+        let header = || text[..previous.start].ends_with(['[', '.']) && !between.contains("\n[");
+        let repeated = *earlier == DUPLICATE && *message == DUPLICATE;
+        !between.contains('\n') || (repeated && header())
+    });
+    let diagnostics = errors.into_iter().map(|(span, message)| {
+        let written = quote(text.get(span.clone()).unwrap_or_default());
+        if message == DUPLICATE {
+            return Diagnostic::new(span, format!("{written} is written twice"))
+                .label("not the first in its table")
+                .help("a key or table can be written once; join the two");
+        }
+        let no_value = ["string values must be quoted", "invalid float", "invalid boolean"];
+        if no_value.iter().any(|start| message.starts_with(start)) && !span.is_empty() {
+            return Diagnostic::new(span, format!("not valid TOML: {written} is not a value"))
+                .help("strings are written in quotes, and the booleans are `true` and `false`");
+        }
+        let diagnostic = Diagnostic::new(span, format!("not valid TOML: {message}"));
+        if derailed { diagnostic.help("before this, a bracket or a quote may have been left open") } else { diagnostic }
+    });
+    diagnostics.collect()
+}
+
+fn field<T>(key: &Spanned<DeString<'_>>, value: Option<At<T>>) -> Field<T> {
+    Field { key: key.span(), value }
+}
+
+fn file(reader: &mut Reader, table: &DeTable<'_>) -> File {
+    let mut file = File::default();
+    for (key, value) in entries(table) {
+        match key.get_ref().as_ref() {
+            "verify" => match value.get_ref() {
+                DeValue::Table(table) => file.verify = verify(reader, table),
+                other => reader.report(wrong("verify", "a table", other, value.span()).help("write `[verify]`")),
+            },
+            name @ "packs" => {
+                let tables = reader.tables(name, value, &mut file.unreadable);
+                file.packs = tables.into_iter().map(|(name, table)| pack(reader, name, table)).collect();
+            }
+            name @ "checks" => {
+                let tables = reader.tables(name, value, &mut file.unreadable);
+                file.checks = tables.into_iter().map(|(id, table)| check(reader, id, table)).collect();
+            }
+            name @ "scenarios" => {
+                let tables = reader.tables(name, value, &mut file.unreadable);
+                file.scenarios = tables.into_iter().map(|(name, table)| scenario(reader, name, table)).collect();
+            }
+            _ => reader.unknown(key, &TOP),
+        }
+    }
+    file
+}
+
+fn verify(reader: &mut Reader, table: &DeTable<'_>) -> FileVerify {
+    let mut verify = FileVerify::default();
+    for (key, value) in entries(table) {
+        match key.get_ref().as_ref() {
+            name @ "commands" => verify.commands = Some(field(key, commands(reader, name, value))),
+            name @ "timeout" => verify.timeout = Some(field(key, reader.string(name, value, Some(TIMEOUT_HELP)))),
+            name @ "env" => verify.env = Some(field(key, env(reader, name, value))),
+            name @ "audit" => verify.audit = Some(field(key, reader.boolean(name, value))),
+            _ => reader.unknown(key, &VERIFY),
+        }
+    }
+    verify
+}
+
+fn pack(reader: &mut Reader, name: At<String>, table: &DeTable<'_>) -> FilePack {
+    let mut pack = FilePack { name, source: None, allow: None };
+    for (key, value) in entries(table) {
+        match key.get_ref().as_ref() {
+            name @ "source" => pack.source = Some(field(key, reader.string(name, value, None))),
+            name @ "allow" => {
+                let help = "write for example `allow = [\"tree:**\"]`";
+                pack.allow = Some(field(key, reader.strings(name, value, Some(help))));
+            }
+            _ => reader.unknown(key, &PACK),
+        }
+    }
+    pack
+}
+
+fn check(reader: &mut Reader, id: At<String>, table: &DeTable<'_>) -> FileCheck {
+    let mut check = FileCheck {
+        id,
+        command: None,
+        uses: None,
+        timeout: None,
+        blocking: None,
+        env: None,
+        pass_env: None,
+        inherit_env: None,
+        files: None,
+        config: None,
+        limits: None,
+    };
+    for (key, value) in entries(table) {
+        match key.get_ref().as_ref() {
+            name @ "command" => check.command = Some(field(key, argv(reader, name, value))),
+            name @ "use" => {
+                check.uses = Some(field(key, reader.string(name, value, Some("write `use = \"pack/check\"`"))));
+            }
+            name @ "timeout" => check.timeout = Some(field(key, reader.string(name, value, Some(TIMEOUT_HELP)))),
+            name @ "blocking" => check.blocking = Some(field(key, reader.boolean(name, value))),
+            name @ "env" => check.env = Some(field(key, env(reader, name, value))),
+            name @ "pass-env" => {
+                let help = "write for example `pass-env = [\"NAME\"]`";
+                check.pass_env = Some(field(key, reader.strings(name, value, Some(help))));
+            }
+            name @ "inherit-env" => check.inherit_env = Some(field(key, reader.boolean(name, value))),
+            name @ "files" => {
+                let help = "write for example `files = [\"src/**\"]`";
+                check.files = Some(field(key, reader.strings(name, value, Some(help))));
+            }
+            name @ "config" => check.config = Some(field(key, json::options(reader, name, value))),
+            name @ "limits" => check.limits = Some(field(key, limits(reader, name, value))),
+            _ => reader.unknown(key, &CHECK),
+        }
+    }
+    check
+}
+
+fn scenario(reader: &mut Reader, name: At<String>, table: &DeTable<'_>) -> FileScenario {
+    let mut scenario = FileScenario { name, checks: None, fail_fast: None, timeout: None };
+    for (key, value) in entries(table) {
+        match key.get_ref().as_ref() {
+            name @ "checks" => {
+                let help = "write for example `checks = [\"fmt\", \"test\"]`";
+                scenario.checks = Some(field(key, reader.strings(name, value, Some(help))));
+            }
+            name @ "fail-fast" => scenario.fail_fast = Some(field(key, reader.boolean(name, value))),
+            name @ "timeout" => scenario.timeout = Some(field(key, reader.string(name, value, Some(TIMEOUT_HELP)))),
+            _ => reader.unknown(key, &SCENARIO),
+        }
+    }
+    scenario
+}
+
+fn env(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>>) -> Option<At<Vec<At<String>>>> {
+    reader.strings(name, value, Some("write for example `env = [\"NAME=value\"]`"))
+}
+
+fn limits(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>>) -> Option<At<FileLimits>> {
+    let DeValue::Table(table) = value.get_ref() else {
+        let diagnostic = wrong(name, "a table", value.get_ref(), value.span());
+        reader.report(diagnostic.help("write for example `limits = { fuel = 1_000_000_000, memory = \"64MiB\" }`"));
+        return None;
+    };
+    let mut limits = FileLimits::default();
+    for (key, value) in entries(table) {
+        let span = value.span();
+        match (key.get_ref().as_ref(), value.get_ref()) {
+            (name @ "fuel", DeValue::Integer(number)) => limits.fuel = reader.integer(name, number, span),
+            (name @ "fuel", other) => reader.report(wrong(name, "an integer", other, span)),
+            (name @ "memory", DeValue::Integer(number)) => {
+                let bytes = reader.integer(name, number, span);
+                limits.memory = bytes.map(|at| At { value: FileMemory::Bytes(at.value), span: at.span });
+            }
+            ("memory", DeValue::String(text)) => {
+                limits.memory = Some(At { value: FileMemory::Text(text.as_ref().to_owned()), span });
+            }
+            (name @ "memory", other) => {
+                let diagnostic = wrong(name, "a size or an integer", other, span);
+                reader.report(diagnostic.help("write for example `memory = \"64MiB\"`"));
+            }
+            _ => reader.unknown(key, &LIMITS),
+        }
+    }
+    Some(At { value: limits, span: value.span() })
+}
+
+/// The value of `command`.
+fn argv(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>>) -> Option<At<Argv>> {
+    match value.get_ref() {
+        DeValue::String(text) => {
+            let diagnostic = wrong(name, "a list of strings", value.get_ref(), value.span());
+            // One item of `commands` stands for itself.
+            let key = if name == "command" { "command = " } else { "" };
+            reader.report(diagnostic.help(no_shell(&format!("{key}{}", as_argv(text)))));
+            None
+        }
+        _ => {
+            reader.strings(name, value, Some("write for example `[\"cargo\", \"test\"]`: a program and its arguments"))
+        }
+    }
+}
+
+/// The value of `commands`.
+fn commands(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>>) -> Option<At<Vec<At<Argv>>>> {
+    const EXPECTED: &str = "a list of lists of strings";
+    let strings = |items: &[Spanned<DeValue<'_>>]| -> Option<Vec<String>> {
+        items.iter().map(|item| item.get_ref().as_str().map(str::to_owned)).collect()
+    };
+    let items = match value.get_ref() {
+        DeValue::Array(items) => items,
+        other => {
+            let example = other.as_str().map_or_else(|| "[\"cargo\", \"test\"]".to_owned(), as_argv);
+            let diagnostic = wrong(name, EXPECTED, other, value.span());
+            reader.report(diagnostic.help(no_shell(&format!("{name} = [{example}]"))));
+            return None;
+        }
+    };
+    if let Some(texts) = strings(items).filter(|texts| !texts.is_empty()) {
+        // Several words in one string are a command line; words alone are the arguments of one command.
+        let lines = texts.iter().any(|text| text.contains(char::is_whitespace));
+        let example = if lines {
+            texts.iter().take(3).map(|text| as_argv(text)).collect::<Vec<_>>().join(", ")
+        } else {
+            as_argv(&texts.join(" "))
+        };
+        let diagnostic =
+            Diagnostic::new(value.span(), format!("`{name}`: expected {EXPECTED}, found a list of strings"));
+        let diagnostic = diagnostic.label("this is a list of strings");
+        reader.report(diagnostic.help(no_shell(&format!("{name} = [{example}]"))));
+        return None;
+    }
+    let items: Vec<_> = items.iter().map(|item| argv(reader, name, item)).collect();
+    Some(At { value: items.into_iter().collect::<Option<_>>()?, span: value.span() })
+}
+
+fn no_shell(example: &str) -> String {
+    format!("write `{example}`: Probity never uses a shell, so each argument is a string of its own")
+}
+
+/// A command line as an argument list: split at blanks, unless a shell would do more with it.
+fn as_argv(line: &str) -> String {
+    // More than a line of the terminal is no example.
+    const LONGEST: usize = 100;
+    let plain = |c: char| c.is_ascii_alphanumeric() || " -_./=:,+@%".contains(c);
+    if !line.chars().all(plain) || line.trim().is_empty() || line.len() > LONGEST {
+        return "[\"program\", \"argument\"]".to_owned();
+    }
+    let words: Vec<String> = line.split_whitespace().map(|word| format!("\"{word}\"")).collect();
+    format!("[{}]", words.join(", "))
+}

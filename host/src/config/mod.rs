@@ -1,0 +1,36 @@
+//! The configuration: what `probity.toml` says, and what it means.
+//!
+//! `file` reads what is written, with the place of each value; `resolve` checks what it means. Every mistake is
+//! reported at once, each with its place and with what to write instead; a configuration with a mistake is no
+//! configuration. Whatever is not understood is refused and never ignored: a key that does nothing would be a check
+//! that does nothing.
+//!
+//! Must not: run anything, know what is in a pack or in the subject, read another file than the one it is given, or
+//! print.
+
+mod diagnostic;
+mod duration;
+mod environment;
+mod error;
+mod file;
+mod globs;
+mod json;
+mod load;
+mod names;
+mod pack;
+mod reader;
+mod resolve;
+mod resolved;
+mod size;
+mod suggest;
+
+#[cfg(test)]
+mod tests;
+
+pub use diagnostic::{Colour, Diagnostic, MAX_SHOWN, Source, quote, render};
+pub use duration::{DurationError, parse_duration};
+pub use error::{ConfigError, EXAMPLE, Encoding, Invalid};
+pub use globs::{GlobError, Globs, MAX_ALTERNATIVES, MAX_COMPILED_SIZE, MAX_GLOB_LENGTH, MAX_GLOBS};
+pub use load::{CONFIG_NAME, MAX_CONFIG_SIZE, discover, load, load_as, parse};
+pub use resolved::{Body, Check, Command, Config, Limits, Logic, Pack, PackSource, Scenario};
+pub use suggest::did_you_mean;

@@ -1,0 +1,398 @@
+//! What the file means. Everything that can be known without packs and subject is checked here.
+//!
+//! Must not report a mistake that only follows from one that has been reported: a value that is absent because it
+//! was wrong is not missing.
+
+use super::diagnostic::{Diagnostic, MAX_SHOWN, quote};
+use super::duration::parse_duration;
+use super::file::{Argv, File, FileCheck, FileLimits, FileMemory, FileScenario, FileVerify};
+use super::reader::{At, Field, Span, get, list, unsupported};
+use super::size::parse_size;
+use super::suggest::did_you_mean;
+use super::{
+    Body, Check, Command, Config, EXAMPLE, Invalid, Limits, Logic, Scenario, Source, environment, names, pack,
+};
+use crate::model::{CheckId, PackName, ScenarioName};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// The scenario that runs when none is named.
+const DEFAULT: &str = "default";
+
+/// Checks the file and gives its meaning, or all mistakes: those of reading first, and those found here.
+pub(super) fn resolve(file: &File, source: Source, mut diagnostics: Vec<Diagnostic>) -> Result<Config, Invalid> {
+    let found = &mut diagnostics;
+    let packs = file.packs.iter().filter_map(|file| pack::resolve(file, found));
+    let packs = packs.map(|pack| (pack.name.clone(), pack)).collect();
+    let mut checks = verify(&file.verify, found);
+    clashes(&checks, &file.checks, found);
+    let names = file.packs.iter().map(|pack| pack.name.value.as_str()).collect();
+    let declared = Packs { names, unreadable: &file.unreadable };
+    for check in &file.checks {
+        checks.extend(self::check(check, &declared, found));
+    }
+    let known = Known::new(file);
+    let scenarios = file.scenarios.iter().filter_map(|scenario| self::scenario(scenario, &known, found));
+    let mut scenarios: Vec<_> = scenarios.collect();
+    let timeout = verify_timeout(file, found);
+    if !file.scenarios.iter().any(|scenario| scenario.name.value == DEFAULT) {
+        scenarios.splice(0..0, default(&checks, timeout));
+    }
+    if checks.is_empty() && found.is_empty() {
+        found
+            .push(Diagnostic::whole("there are no checks").help(format!("say what to run, for example:\n\n{EXAMPLE}")));
+    }
+    if diagnostics.is_empty() {
+        Ok(Config { source, packs, checks, scenarios })
+    } else {
+        Err(Invalid { source, diagnostics })
+    }
+}
+
+/// The name of a command of `[verify]`, from 0.
+fn verify_id(index: usize) -> String {
+    format!("verify-{}", index + 1)
+}
+
+/// What scenarios may name: every check, also one that has mistakes.
+struct Known<'a> {
+    /// In declared order.
+    ids: Vec<Cow<'a, str>>,
+    sorted: BTreeSet<Cow<'a, str>>,
+    /// The commands of `[verify]` cannot be counted.
+    verify_unreadable: bool,
+    unreadable: &'a BTreeSet<String>,
+}
+
+impl<'a> Known<'a> {
+    fn new(file: &'a File) -> Self {
+        let commands = file.verify.commands.as_ref().map(|field| field.value.as_ref().map(|list| list.value.len()));
+        let short = (0..commands.flatten().unwrap_or(0)).map(|index| Cow::Owned(verify_id(index)));
+        let long = file.checks.iter().map(|check| Cow::Borrowed(check.id.value.as_str()));
+        let ids: Vec<_> = short.chain(long).collect();
+        let sorted = ids.iter().cloned().collect();
+        Self { ids, sorted, verify_unreadable: commands == Some(None), unreadable: &file.unreadable }
+    }
+
+    fn has(&self, id: &str) -> bool {
+        self.sorted.contains(id)
+            || self.unreadable.contains(id)
+            || (self.verify_unreadable && id.starts_with("verify-"))
+    }
+}
+
+fn verify(file: &FileVerify, diagnostics: &mut Vec<Diagnostic>) -> Vec<Check> {
+    if let Some(audit) = get(file.audit.as_ref()).filter(|audit| audit.value) {
+        let diagnostic = unsupported(audit.span.clone(), "`audit`").label("nothing would audit");
+        diagnostics.push(diagnostic.help("remove it or write `audit = false`; only commands and packs are run so far"));
+    }
+    let env = get(file.env.as_ref()).map_or_else(Vec::new, |env| environment::entries(&env.value, diagnostics));
+    let commands = get(file.commands.as_ref()).map_or(&[][..], |commands| commands.value.as_slice());
+    let mut checks = Vec::new();
+    for (index, command) in commands.iter().enumerate() {
+        let argv = argv(command, diagnostics);
+        // The name is in the alphabet of ids, and far from its longest.
+        if let (Some(argv), Ok(id)) = (argv, verify_id(index).parse()) {
+            let command_body = Command { argv, env: env.clone(), pass_env: Vec::new(), inherit_env: true };
+            let body = Body::Command(command_body);
+            checks.push(Check { id, span: command.span.clone(), timeout: None, blocking: true, body });
+        }
+    }
+    checks
+}
+
+/// The budget of `[verify]`, which is that of the scenario `default`. An empty text means that it is not set.
+fn verify_timeout(file: &File, diagnostics: &mut Vec<Diagnostic>) -> Option<Duration> {
+    let written = get(file.verify.timeout.as_ref()).filter(|timeout| !timeout.value.is_empty())?;
+    let timeout = duration(written, diagnostics);
+    if let Some(scenario) = file.scenarios.iter().find(|scenario| scenario.name.value == DEFAULT) {
+        let diagnostic = Diagnostic::new(written.span.clone(), "the `timeout` of `[verify]` has no effect");
+        let diagnostic = diagnostic.label("this is the budget of the scenario `default`");
+        let diagnostic = diagnostic.also(scenario.name.span.clone(), "which is written here");
+        diagnostics.push(diagnostic.help("move it to `[scenarios.default]`"));
+    }
+    timeout
+}
+
+/// Reports checks that have the name of a command of `[verify]`.
+fn clashes(short: &[Check], long: &[FileCheck], diagnostics: &mut Vec<Diagnostic>) {
+    let short: BTreeMap<&str, &Span> = short.iter().map(|command| (command.id.as_str(), &command.span)).collect();
+    for check in long {
+        if let Some(command) = short.get(check.id.value.as_str()) {
+            let title = format!("{} is the name of a command of `[verify]`", quote(&check.id.value));
+            let diagnostic = Diagnostic::new(check.id.span.clone(), title);
+            diagnostics.push(diagnostic.also((*command).clone(), "of this one").help("give the check another name"));
+        }
+    }
+}
+
+/// What `use` may name: every pack, also one that has mistakes.
+struct Packs<'a> {
+    names: Vec<&'a str>,
+    unreadable: &'a BTreeSet<String>,
+}
+
+fn check(file: &FileCheck, packs: &Packs<'_>, diagnostics: &mut Vec<Diagnostic>) -> Option<Check> {
+    let id = names::id("check", &file.id, diagnostics);
+    let timeout = get(file.timeout.as_ref()).and_then(|timeout| duration(timeout, diagnostics));
+    let blocking = get(file.blocking.as_ref()).is_none_or(|blocking| blocking.value);
+    let body = match (&file.command, &file.uses) {
+        (Some(field), None) => command(file, field, diagnostics).map(Body::Command),
+        (None, Some(field)) => logic(file, field, packs, diagnostics).map(Body::Logic),
+        (Some(command), Some(uses)) => {
+            let title = format!("check {} has both a `command` and a `use`", quote(&file.id.value));
+            let diagnostic = Diagnostic::new(uses.key.clone(), title).also(command.key.clone(), "and this");
+            diagnostics.push(diagnostic.help("make two checks of it"));
+            None
+        }
+        (None, None) => {
+            let title = format!("check {} does nothing", quote(&file.id.value));
+            let diagnostic = Diagnostic::new(file.id.span.clone(), title);
+            diagnostics.push(diagnostic.help("add `command = [\"program\", \"argument\"]` or `use = \"pack/check\"`"));
+            None
+        }
+    };
+    Some(Check { id: id?, span: file.id.span.clone(), timeout, blocking, body: body? })
+}
+
+fn command(file: &FileCheck, field: &Field<Argv>, diagnostics: &mut Vec<Diagnostic>) -> Option<Command> {
+    let argv = field.value.as_ref().and_then(|command| argv(command, diagnostics));
+    if let Some(files) = &file.files {
+        let diagnostic =
+            unsupported(files.key.clone(), "`files` of a command").label("a command judges the whole tree");
+        diagnostics.push(diagnostic.help("remove it, and name the files among the arguments"));
+    }
+    let logic_only = [("config", span(file.config.as_ref())), ("limits", span(file.limits.as_ref()))];
+    for (name, span) in logic_only.into_iter().filter_map(|(name, span)| Some((name, span?))) {
+        let title = format!("`{name}` has no meaning for a command");
+        let diagnostic = Diagnostic::new(span, title).label("only checks with `use` have it");
+        let help = match name {
+            "config" => "pass options as arguments, or through `env`",
+            _ => "set `timeout` to bound a command",
+        };
+        diagnostics.push(diagnostic.help(help));
+    }
+    let env = get(file.env.as_ref()).map_or_else(Vec::new, |env| environment::entries(&env.value, diagnostics));
+    let pass_env =
+        get(file.pass_env.as_ref()).map_or_else(Vec::new, |pass| environment::names(&pass.value, diagnostics));
+    let inherit_env = get(file.inherit_env.as_ref());
+    if let (Some(inherit), Some(pass)) = (inherit_env.filter(|inherit| inherit.value), &file.pass_env) {
+        let diagnostic = Diagnostic::new(pass.key.clone(), "`pass-env` has no effect with `inherit-env = true`");
+        let diagnostic = diagnostic.also(inherit.span.clone(), "everything is passed");
+        diagnostics.push(diagnostic.help("remove one of them"));
+    }
+    Some(Command { argv: argv?, env, pass_env, inherit_env: inherit_env.is_some_and(|inherit| inherit.value) })
+}
+
+fn argv(argv: &At<Argv>, diagnostics: &mut Vec<Diagnostic>) -> Option<Vec<String>> {
+    let before = diagnostics.len();
+    match argv.value.first() {
+        None => {
+            let diagnostic = Diagnostic::new(argv.span.clone(), "the command is empty");
+            diagnostics.push(diagnostic.help("write a program and its arguments, or remove it"));
+        }
+        Some(program) if program.value.is_empty() => {
+            let diagnostic = Diagnostic::new(program.span.clone(), "the name of the program is empty");
+            diagnostics.push(diagnostic.help("write the program first, then its arguments"));
+        }
+        Some(_) => {}
+    }
+    for argument in &argv.value {
+        if argument.value.contains('\0') {
+            let diagnostic = Diagnostic::new(argument.span.clone(), "the argument has a NUL character");
+            diagnostics.push(diagnostic.help("no program can receive one"));
+        }
+        if argument.value.contains("{files}") {
+            let diagnostic = unsupported(argument.span.clone(), "`{files}`").label("would be passed as it stands");
+            diagnostics.push(diagnostic.help("name the files or folders as arguments"));
+        }
+    }
+    let arguments = || argv.value.iter().map(|argument| argument.value.clone()).collect();
+    (diagnostics.len() == before).then(arguments)
+}
+
+fn logic(
+    file: &FileCheck,
+    field: &Field<String>,
+    packs: &Packs<'_>,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Option<Logic> {
+    let target = field.value.as_ref().and_then(|uses| target(uses, packs, diagnostics));
+    let command_only = [
+        ("env", span(file.env.as_ref())),
+        ("pass-env", span(file.pass_env.as_ref())),
+        ("inherit-env", span(file.inherit_env.as_ref())),
+    ];
+    for (name, span) in command_only.into_iter().filter_map(|(name, span)| Some((name, span?))) {
+        let title = format!("`{name}` has no meaning for a check of a pack");
+        let diagnostic = Diagnostic::new(span, title).label("only checks with `command` have it");
+        diagnostics.push(diagnostic.help("remove it: a pack sees no environment, and its options are in `config`"));
+    }
+    let files = get(file.files.as_ref()).and_then(|files| {
+        if files.value.is_empty() {
+            let diagnostic = Diagnostic::new(files.span.clone(), "`files` is empty").label("no file would be checked");
+            diagnostics.push(diagnostic.help("remove it to check all files that the check is about"));
+            return None;
+        }
+        let (patterns, spans): (Vec<_>, Vec<_>) =
+            files.value.iter().map(|item| (item.value.as_str(), item.span.clone())).unzip();
+        pack::globs(&patterns, &spans, "**", diagnostics)
+    });
+    let config = get(file.config.as_ref());
+    let limits = get(file.limits.as_ref()).map(|limits| self::limits(&limits.value, diagnostics));
+    let (uses, (pack, check)) = (field.value.as_ref()?, target?);
+    Some(Logic {
+        pack,
+        check,
+        use_span: uses.span.clone(),
+        files,
+        config: config.map(|config| config.value.values.clone()).unwrap_or_default(),
+        config_span: config.map(|config| config.span.clone()),
+        config_spans: config.map(|config| config.value.spans.clone()).unwrap_or_default(),
+        limits: limits.unwrap_or_default(),
+    })
+}
+
+/// The pack and the check that `use` names.
+fn target(uses: &At<String>, packs: &Packs<'_>, diagnostics: &mut Vec<Diagnostic>) -> Option<(PackName, String)> {
+    // Suggestions take time that grows with the names there are, and few of so many mistakes are shown.
+    let crowded = diagnostics.len() > MAX_SHOWN;
+    let mut refuse = |diagnostic: Diagnostic| diagnostics.push(diagnostic);
+    let parts = uses.value.split_once('/').filter(|(pack, check)| {
+        !pack.is_empty() && !check.is_empty() && !check.contains('/') && !check.contains(char::is_control)
+    });
+    let Some((pack, check)) = parts else {
+        let title = format!("{} does not name a check of a pack", quote(&uses.value));
+        refuse(Diagnostic::new(uses.span.clone(), title).help("write `use = \"pack/check\"`"));
+        return None;
+    };
+    if packs.names.contains(&pack) || packs.unreadable.contains(pack) {
+        // A pack with a name that is none has been reported where it is declared.
+        return Some((pack.parse().ok()?, check.to_owned()));
+    }
+    let diagnostic = Diagnostic::new(uses.span.clone(), format!("there is no pack {}", quote(pack)));
+    if crowded {
+        refuse(diagnostic);
+        return None;
+    }
+    refuse(match did_you_mean(pack, packs.names.iter().copied()) {
+        Some(meant) => diagnostic.help(format!("did you mean {}?", quote(&format!("{meant}/{check}")))),
+        None if packs.names.is_empty() => diagnostic.help(format!(
+            "declare it:\n\n[packs.{}]\nsource = \"file:PACK.wasm\"\nallow = [\"tree:**\"]",
+            if pack.parse::<PackName>().is_ok() { pack } else { "NAME" }
+        )),
+        None => diagnostic.help(format!("the packs are {}", list(&packs.names))),
+    });
+    None
+}
+
+fn limits(file: &FileLimits, diagnostics: &mut Vec<Diagnostic>) -> Limits {
+    let fuel = file.fuel.as_ref().and_then(|fuel| positive("fuel", fuel.value, &fuel.span, diagnostics));
+    let memory = file.memory.as_ref().and_then(|memory| match &memory.value {
+        FileMemory::Bytes(bytes) => positive("memory", *bytes, &memory.span, diagnostics),
+        FileMemory::Text(text) => match parse_size(text) {
+            Ok(0) => positive("memory", 0, &memory.span, diagnostics),
+            Ok(bytes) => Some(bytes),
+            Err(error) => {
+                let diagnostic = Diagnostic::new(memory.span.clone(), error.to_string());
+                diagnostics.push(diagnostic.help(error.help()));
+                None
+            }
+        },
+    });
+    Limits { fuel, memory }
+}
+
+fn positive(name: &str, value: i64, span: &Span, diagnostics: &mut Vec<Diagnostic>) -> Option<u64> {
+    let value = u64::try_from(value).ok().filter(|value| *value > 0);
+    if value.is_none() {
+        let diagnostic = Diagnostic::new(span.clone(), format!("`{name}` must be more than zero"));
+        diagnostics.push(diagnostic.help("leave it out to have the default"));
+    }
+    value
+}
+
+fn scenario(file: &FileScenario, known: &Known<'_>, diagnostics: &mut Vec<Diagnostic>) -> Option<Scenario> {
+    let name: Option<ScenarioName> = names::id("scenario", &file.name, diagnostics);
+    let timeout = get(file.timeout.as_ref()).and_then(|timeout| duration(timeout, diagnostics));
+    let fail_fast = get(file.fail_fast.as_ref()).is_none_or(|fail_fast| fail_fast.value);
+    let title = || format!("scenario {} has no checks", quote(&file.name.value));
+    let checks = match &file.checks {
+        None => {
+            let diagnostic = Diagnostic::new(file.name.span.clone(), title());
+            diagnostics.push(diagnostic.help("add `checks = [\"NAME\"]` with the names of its checks, in order"));
+            None
+        }
+        Some(field) => field.value.as_ref().and_then(|checks| {
+            if checks.value.is_empty() {
+                let diagnostic = Diagnostic::new(checks.span.clone(), title());
+                diagnostics
+                    .push(diagnostic.help("a run that checks nothing is never green: name a check, or remove it"));
+            }
+            members(&checks.value, known, diagnostics)
+        }),
+    };
+    Some(Scenario { name: name?, span: file.name.span.clone(), checks: checks?, fail_fast, timeout })
+}
+
+fn members(items: &[At<String>], known: &Known<'_>, diagnostics: &mut Vec<Diagnostic>) -> Option<Vec<CheckId>> {
+    let before = diagnostics.len();
+    let mut seen: BTreeMap<&str, &Span> = BTreeMap::new();
+    let mut members = Vec::new();
+    for item in items {
+        let id = item.value.as_str();
+        if let Some(first) = seen.get(id) {
+            let diagnostic = Diagnostic::new(item.span.clone(), format!("{} is named twice", quote(id)));
+            diagnostics
+                .push(diagnostic.also((*first).clone(), "here first").help("a check runs once; remove one of them"));
+            continue;
+        }
+        seen.insert(id, &item.span);
+        if !known.has(id) {
+            let crowded = diagnostics.len() > MAX_SHOWN;
+            diagnostics.push(no_such_check(item, &known.ids, crowded));
+        }
+        // A check with a name that is none has been reported where it is declared.
+        members.extend(id.parse::<CheckId>().ok());
+    }
+    (diagnostics.len() == before).then_some(members)
+}
+
+fn no_such_check(item: &At<String>, ids: &[Cow<'_, str>], crowded: bool) -> Diagnostic {
+    let diagnostic = Diagnostic::new(item.span.clone(), format!("there is no check {}", quote(&item.value)));
+    if crowded {
+        return diagnostic;
+    }
+    match did_you_mean(&item.value, ids.iter().map(Cow::as_ref)) {
+        Some(meant) => diagnostic.help(format!("did you mean {}?", quote(meant))),
+        None if ids.is_empty() => diagnostic.help("declare it in `[checks.NAME]`"),
+        None => diagnostic.help(format!("the checks are {}", list(ids))),
+    }
+}
+
+/// The scenario that is meant where none is written: all checks.
+fn default(checks: &[Check], timeout: Option<Duration>) -> Option<Scenario> {
+    Some(Scenario {
+        // A constant in the alphabet of names.
+        name: DEFAULT.parse().ok()?,
+        span: checks.first()?.span.clone(),
+        checks: checks.iter().map(|check| check.id.clone()).collect(),
+        fail_fast: true,
+        timeout,
+    })
+}
+
+fn duration(text: &At<String>, diagnostics: &mut Vec<Diagnostic>) -> Option<Duration> {
+    match parse_duration(&text.value) {
+        Ok(duration) => Some(duration),
+        Err(error) => {
+            diagnostics.push(Diagnostic::new(text.span.clone(), error.to_string()).help(error.help()));
+            None
+        }
+    }
+}
+
+fn span<T>(field: Option<&Field<T>>) -> Option<Span> {
+    field.map(|field| field.key.clone())
+}

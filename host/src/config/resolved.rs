@@ -1,0 +1,147 @@
+//! The configuration as values: everything here has been checked, as far as it can be without packs and subject.
+
+use super::{ConfigError, Diagnostic, Globs, Invalid, Source};
+use crate::model::{CheckId, Mount, PackName, ScenarioName};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::time::Duration;
+
+/// A configuration without a mistake.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// Where it comes from. All spans are byte ranges of its text.
+    pub source: Source,
+    /// The packs, by name.
+    pub packs: BTreeMap<PackName, Pack>,
+    /// All checks in declared order: those of `[verify]`, then `[checks.*]` as they stand in the file.
+    pub checks: Vec<Check>,
+    /// All scenarios, `default` among them, as they stand in the file; a `default` that is not written comes first.
+    pub scenarios: Vec<Scenario>,
+}
+
+impl Config {
+    /// The check with this id.
+    pub fn check(&self, id: &CheckId) -> Option<&Check> {
+        self.checks.iter().find(|check| check.id == *id)
+    }
+
+    /// The scenario with this name.
+    pub fn scenario(&self, name: &str) -> Option<&Scenario> {
+        self.scenarios.iter().find(|scenario| scenario.name.as_str() == name)
+    }
+
+    /// The error for mistakes that were found later, such as an option that the check's schema refuses.
+    pub fn invalid(&self, diagnostics: Vec<Diagnostic>) -> ConfigError {
+        Invalid { source: self.source.clone(), diagnostics }.into()
+    }
+}
+
+/// A pack that checks may use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pack {
+    /// Its name.
+    pub name: PackName,
+    /// Where the name is written.
+    pub span: Range<usize>,
+    /// Where the pack is.
+    pub source: PackSource,
+    /// Where `source` is written.
+    pub source_span: Range<usize>,
+    /// What its checks may read at most. A mount that is not here is not granted.
+    pub allow: BTreeMap<Mount, Globs>,
+    /// Where `allow` is written.
+    pub allow_span: Range<usize>,
+}
+
+/// Where a pack is. Paths are relative to the folder of the configuration, `/`-separated, and without `.` and `..`;
+/// that folder itself is `.`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PackSource {
+    /// A folder with the sources of a pack.
+    Path(String),
+    /// A component.
+    File(String),
+}
+
+/// One check.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Check {
+    /// Its id.
+    pub id: CheckId,
+    /// Where it is declared: the name of its table, or a command of `[verify]`.
+    pub span: Range<usize>,
+    /// The longest it may take.
+    pub timeout: Option<Duration>,
+    /// Whether its red decides the run.
+    pub blocking: bool,
+    /// What it does.
+    pub body: Body,
+}
+
+/// What a check does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Body {
+    /// Runs a program.
+    Command(Command),
+    /// Calls a check of a pack.
+    Logic(Logic),
+}
+
+/// A program to run, without any shell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Command {
+    /// The program and its arguments: at least one, the first not empty, none with a NUL.
+    pub argv: Vec<String>,
+    /// Names and values to add to the environment, in the order of the file, each name once.
+    pub env: Vec<(String, String)>,
+    /// Names of variables to pass on, each once.
+    pub pass_env: Vec<String>,
+    /// Whether the whole environment is passed on, as it is for the commands of `[verify]`.
+    pub inherit_env: bool,
+}
+
+/// A check of a pack.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Logic {
+    /// The pack, one of [`Config::packs`].
+    pub pack: PackName,
+    /// The check's name in the pack. Whether the pack has it shows when the pack is described.
+    pub check: String,
+    /// Where `use` is written.
+    pub use_span: Range<usize>,
+    /// The files it is about; all that the check is about where nothing is written.
+    pub files: Option<Globs>,
+    /// Its options. Numbers are finite. Not yet compared with the check's schema.
+    pub config: Map<String, Value>,
+    /// Where `config` is written.
+    pub config_span: Option<Range<usize>>,
+    /// Where each value within `config` is written, by JSON pointer; the whole is the empty pointer.
+    pub config_spans: BTreeMap<String, Range<usize>>,
+    /// What it may use.
+    pub limits: Limits,
+}
+
+/// Limits that the configuration sets; the defaults hold where it is silent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Instructions of each call, more than zero.
+    pub fuel: Option<u64>,
+    /// Bytes of memory, more than zero.
+    pub memory: Option<u64>,
+}
+
+/// A named list of checks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scenario {
+    /// Its name.
+    pub name: ScenarioName,
+    /// Where it is declared. For a `default` that is not written, where the first of its checks is.
+    pub span: Range<usize>,
+    /// Ids of [`Config::checks`], at least one, each once, in declared order.
+    pub checks: Vec<CheckId>,
+    /// Whether the first red ends it.
+    pub fail_fast: bool,
+    /// The budget of the whole run.
+    pub timeout: Option<Duration>,
+}

@@ -1,0 +1,29 @@
+//! Tests of the module as a whole: a text in, a configuration or messages out.
+
+mod checks;
+mod keys;
+mod loading;
+mod meaning;
+mod messages;
+mod packs;
+
+use super::{Colour, Config, parse};
+
+/// The messages for a text, or `ok`.
+fn messages(text: &str) -> String {
+    match parse("probity.toml", text.as_bytes()) {
+        Ok(_) => "ok".to_owned(),
+        Err(error) => error.render(Colour::Off),
+    }
+}
+
+/// The titles of the messages for a text.
+fn titles(text: &str) -> Vec<String> {
+    let shown = messages(text);
+    shown.lines().filter_map(|line| line.strip_prefix("error: ").map(str::to_owned)).collect()
+}
+
+#[track_caller]
+fn good(text: &str) -> Config {
+    parse("probity.toml", text.as_bytes()).unwrap_or_else(|error| panic!("{}", error.render(Colour::Off)))
+}

@@ -1,0 +1,24 @@
+//! Values: what everything else talks about.
+//!
+//! Must not: do IO, read a clock or the environment, know any other module, or depend on the order
+//! of a hash map. Whatever is hashed or stored has its form defined here.
+
+mod canonical;
+mod contract;
+mod digest;
+mod event;
+mod finding;
+mod id;
+mod outcome;
+mod verdict;
+
+pub use canonical::{Bytes, CanonicalError, to_canonical};
+pub use contract::{
+    Change, ChangeKind, CheckInfo, Entry, EntryKind, Mount, Need, PackInfo, Refusal, Report, Request, Rule, Scope,
+};
+pub use digest::{Context, Digest, DigestError, Encoder, hex};
+pub use event::Event;
+pub use finding::{Edit, Finding, Place, Position, Severity};
+pub use id::{CheckId, IdError, PackName, RunId, ScenarioName};
+pub use outcome::{CheckOutcome, Class, ErrorKind, RunOutcome, SkipReason};
+pub use verdict::{CheckKind, Exit, Log, PlanRow, Record, RecordRow, Row, Subject, VERDICT_SCHEMA, Verdict};

@@ -1,0 +1,175 @@
+//! The verdict and the record.
+//!
+//! A verdict is what was found: subject, plan and rows, and nothing that differs between two runs that
+//! found the same (no time, place, log or engine). A record is a verdict with everything around it. Each
+//! has a digest of its own: comparing two runs compares verdicts, checking a store checks records.
+
+use super::{
+    CanonicalError, CheckId, CheckOutcome, Class, Context, Digest, Finding, RunId, RunOutcome, ScenarioName,
+    to_canonical,
+};
+use serde::{Deserialize, Serialize};
+
+/// The form of a verdict, as its `schema` says.
+pub const VERDICT_SCHEMA: &str = "probity/verdict/1";
+
+/// How a check is carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CheckKind {
+    /// A native command.
+    Command,
+    /// A component in a sandbox.
+    Logic,
+}
+
+impl CheckKind {
+    /// `command` or `logic`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Command => "command",
+            Self::Logic => "logic",
+        }
+    }
+}
+
+/// What was verified.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Subject {
+    /// The digest of the tree.
+    pub tree: Digest,
+    /// The commit it is based on, as `sha1:…` or `sha256:…`. None outside version control.
+    pub commit: Option<String>,
+}
+
+/// One check of the plan: what was decided about it before the run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanRow {
+    /// The check.
+    pub id: CheckId,
+    /// The digest of its definition.
+    pub definition: Digest,
+    /// The digest of the files in its scope. None for a command that is about no files in particular.
+    pub files: Option<Digest>,
+}
+
+/// What became of one check.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Row {
+    /// The check.
+    pub id: CheckId,
+    /// How it was carried out.
+    pub kind: CheckKind,
+    /// How it can be checked again.
+    pub class: Class,
+    /// Whether its red decides the run.
+    pub blocking: bool,
+    /// What became of it.
+    pub outcome: CheckOutcome,
+    /// In their total order.
+    pub findings: Vec<Finding>,
+    /// Sorted by name.
+    pub stats: Vec<(String, u64)>,
+    /// The engine, where the outcome depends on it: errors about resources.
+    pub engine: Option<String>,
+}
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// [`VERDICT_SCHEMA`].
+    pub schema: String,
+    /// On what.
+    pub subject: Subject,
+    /// Under which scenario.
+    pub scenario: ScenarioName,
+    /// Whether the first red ends it.
+    pub fail_fast: bool,
+    /// By which checks, in declared order.
+    pub plan: Vec<PlanRow>,
+    /// What it adds up to.
+    pub outcome: RunOutcome,
+    /// In declared order.
+    pub rows: Vec<Row>,
+}
+
+impl Verdict {
+    /// The digest of the canonical form.
+    pub fn digest(&self) -> Result<Digest, CanonicalError> {
+        Ok(Digest::derived(Context::Verdict, &to_canonical(self)?))
+    }
+}
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Exit {
+    /// It returned this code.
+    Code(i32),
+    /// This signal ended it.
+    Signal(i32),
+}
+
+/// The output of a check, kept in a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Log {
+    /// Relative to the state folder, `/`-separated.
+    pub path: String,
+    /// Bytes.
+    pub size: u64,
+    /// Of its contents.
+    pub digest: Digest,
+}
+
+/// What surrounds one row.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordRow {
+    /// The check.
+    pub id: CheckId,
+    /// From start to end, milliseconds; 0 for a check that did not run.
+    pub duration_ms: u64,
+    /// How a command's process ended.
+    pub exit: Option<Exit>,
+    /// For people: why it is an error, what was skipped, which signal.
+    pub message: Option<String>,
+    /// A command's combined output.
+    pub log: Option<Log>,
+    /// What a guest wrote to its standard error, bounded; kept for errors only.
+    pub stderr: Option<String>,
+    /// Fuel a guest used, summed over its calls; none unless every call returned.
+    pub fuel: Option<u64>,
+}
+
+/// A verdict with everything around it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// The run.
+    pub run: RunId,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Its digest. None where a signal or the budget ended the run: what was found is then no verdict.
+    pub verdict_digest: Option<Digest>,
+    /// When it began: RFC 3339, UTC, milliseconds.
+    pub started: String,
+    /// From start to end, milliseconds.
+    pub duration_ms: u64,
+    /// Where: the tree's absolute path, as far as it is text.
+    pub tree: String,
+    /// Where: the host's name.
+    pub host: String,
+    /// Whether the working tree differed from the commit. None outside version control.
+    pub dirty: Option<bool>,
+    /// Paths that moved while the run went on, sorted; at most the first hundred.
+    pub moved: Vec<String>,
+    /// Which Probity and which engine.
+    pub engine: String,
+    /// In declared order, one for each row of the verdict.
+    pub rows: Vec<RecordRow>,
+}
+
+impl Record {
+    /// The digest of the canonical form.
+    pub fn digest(&self) -> Result<Digest, CanonicalError> {
+        Ok(Digest::derived(Context::Record, &to_canonical(self)?))
+    }
+}

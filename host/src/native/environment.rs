@@ -1,0 +1,95 @@
+//! What a command sees of the environment.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+
+/// Names and values, sorted by name.
+pub type Environment = BTreeMap<OsString, OsString>;
+
+/// What programs need to start and to find their files; everything else has to be declared.
+const PASSED: [&str; 5] = ["PATH", "HOME", "USER", "LOGNAME", "TMPDIR"];
+
+/// Values that would otherwise change answers from place to place.
+const FIXED: [(&str, &str); 3] = [("LANG", "C.UTF-8"), ("LC_ALL", "C.UTF-8"), ("TZ", "UTC")];
+
+/// Variables that point git at a repository. Whoever started Probity may be a hook of another one.
+fn points_git_elsewhere(name: &OsStr) -> bool {
+    const NAMES: [&str; 14] = [
+        "GIT_DIR",
+        "GIT_WORK_TREE",
+        "GIT_INDEX_FILE",
+        "GIT_COMMON_DIR",
+        "GIT_OBJECT_DIRECTORY",
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+        "GIT_NAMESPACE",
+        "GIT_PREFIX",
+        "GIT_CONFIG",
+        "GIT_CONFIG_PARAMETERS",
+        "GIT_CONFIG_COUNT",
+        "GIT_GRAFT_FILE",
+        "GIT_SHALLOW_FILE",
+        "GIT_INTERNAL_SUPER_PREFIX",
+    ];
+    NAMES.iter().any(|known| name == *known)
+}
+
+/// The environment of `[verify]` commands: `ours` as it is, and what the configuration adds.
+pub fn inherited(ours: impl Iterator<Item = (OsString, OsString)>, extra: &[(String, String)]) -> Environment {
+    let mut environment: Environment = ours.filter(|(name, _)| !points_git_elsewhere(name)).collect();
+    add(&mut environment, extra);
+    environment
+}
+
+/// The environment of `[checks.*]` commands: a fixed core, what `pass` names out of `ours`, and what the
+/// configuration adds.
+pub fn declared(
+    ours: impl Iterator<Item = (OsString, OsString)>,
+    pass: &[String],
+    extra: &[(String, String)],
+) -> Environment {
+    let passed =
+        |name: &OsStr| PASSED.iter().any(|known| name == *known) || pass.iter().any(|known| name == known.as_str());
+    let mut environment: Environment =
+        FIXED.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))).collect();
+    environment.extend(ours.filter(|(name, _)| passed(name)));
+    add(&mut environment, extra);
+    environment
+}
+
+fn add(environment: &mut Environment, extra: &[(String, String)]) {
+    environment.extend(extra.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ours() -> impl Iterator<Item = (OsString, OsString)> {
+        [("PATH", "/bin"), ("TZ", "Mars/Base"), ("SECRET", "s"), ("FOO", "1"), ("GIT_DIR", "/elsewhere")]
+            .into_iter()
+            .map(|(name, value)| (name.into(), value.into()))
+    }
+
+    fn text(environment: &Environment) -> String {
+        let lines: Vec<String> = environment.iter().map(|(n, v)| format!("{}={}", n.display(), v.display())).collect();
+        lines.join(" ")
+    }
+
+    #[test]
+    fn a_declared_environment_has_what_was_declared_and_no_more() {
+        let environment = declared(ours(), &["FOO".to_owned()], &[("BAR".to_owned(), "2".to_owned())]);
+        assert_eq!(text(&environment), "BAR=2 FOO=1 LANG=C.UTF-8 LC_ALL=C.UTF-8 PATH=/bin TZ=UTC");
+    }
+
+    #[test]
+    fn passing_a_fixed_variable_passes_its_value() {
+        let environment = declared(ours(), &["TZ".to_owned()], &[]);
+        assert_eq!(text(&environment), "LANG=C.UTF-8 LC_ALL=C.UTF-8 PATH=/bin TZ=Mars/Base");
+    }
+
+    #[test]
+    fn an_inherited_environment_never_points_git_elsewhere() {
+        let environment = inherited(ours(), &[("FOO".to_owned(), "2".to_owned())]);
+        assert_eq!(text(&environment), "FOO=2 PATH=/bin SECRET=s TZ=Mars/Base");
+    }
+}

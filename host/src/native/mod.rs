@@ -1,0 +1,10 @@
+//! Command checks: an argument vector, run as a process of its own with a declared environment, its output
+//! in a file.
+//!
+//! Must not: use a shell, know about verdicts or logic checks, or leave a process of the group behind.
+
+mod environment;
+mod process;
+
+pub use environment::{Environment, declared, inherited};
+pub use process::{Ending, Job, Stop, run};

@@ -1,0 +1,243 @@
+//! For people: one line for each check, its findings below it, and one closing line.
+
+use super::escape;
+use crate::model::{
+    CheckOutcome, ErrorKind, Event, Exit, Finding, Record, RecordRow, Row, RunOutcome, Severity, SkipReason,
+};
+use anstyle::{AnsiColor, Style as Ansi};
+use std::fmt::Write as _;
+
+/// Findings shown for one check; the others are counted. The record has all of them.
+const SHOWN_FINDINGS: usize = 100;
+
+/// How a report is dressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// No control codes at all.
+    Plain,
+    /// With colours.
+    Colour,
+}
+
+/// Turns events into lines.
+#[derive(Debug, Clone, Copy)]
+pub struct Human {
+    style: Style,
+}
+
+impl Human {
+    /// A report in this style.
+    pub fn new(style: Style) -> Self {
+        Self { style }
+    }
+
+    /// What to show for an event: whole lines, each ended; empty for what is not shown. `tail` gives the last lines
+    /// of a check's log.
+    pub fn text(self, event: &Event, tail: impl Fn(&RecordRow) -> Option<String>) -> String {
+        match event {
+            Event::RunStarted { .. } | Event::CheckStarted { .. } => String::new(),
+            Event::CheckFinished { row, record } => self.check(row, record, tail(record)),
+            Event::RunFinished { record } => self.closing(record),
+        }
+    }
+
+    /// A stored record, as its run would have been shown.
+    pub fn record(self, record: &Record, tail: impl Fn(&RecordRow) -> Option<String>) -> String {
+        let rows = record.verdict.rows.iter().zip(&record.rows);
+        let mut text: String = rows.map(|(row, around)| self.check(row, around, tail(around))).collect();
+        text.push_str(&self.closing(record));
+        text
+    }
+
+    fn paint(self, style: Ansi, text: &str) -> String {
+        match self.style {
+            Style::Plain => text.to_owned(),
+            Style::Colour => format!("{}{text}{}", style.render(), style.render_reset()),
+        }
+    }
+
+    /// One check: its line, why it is an error, its findings, the end of its output.
+    pub fn check(self, row: &Row, record: &RecordRow, tail: Option<String>) -> String {
+        let word = format!("{:<11}", row.outcome.word());
+        let note = note(row, record);
+        let seconds =
+            if matches!(row.outcome, CheckOutcome::Skipped(_)) { String::new() } else { seconds(record.duration_ms) };
+        let mut text =
+            format!("{} {:<24} {seconds:>8}", self.paint(colour(&row.outcome, row.blocking), &word), row.id.as_str());
+        if !note.is_empty() {
+            let _ = write!(text, "  {note}");
+        }
+        let mut text = format!("{}\n", text.trim_end());
+        if let (CheckOutcome::Error(_) | CheckOutcome::TimedOut, Some(message)) = (&row.outcome, &record.message) {
+            for line in message.lines() {
+                let _ = writeln!(text, "    {}", escape(line));
+            }
+        }
+        let width =
+            row.findings.iter().take(SHOWN_FINDINGS).map(|f| place(f).chars().count()).max().unwrap_or(0).min(60);
+        for finding in row.findings.iter().take(SHOWN_FINDINGS) {
+            let _ = writeln!(text, "    {}", self.finding(finding, width));
+            if let Some(help) = &finding.help {
+                let _ =
+                    writeln!(text, "        {}", self.paint(Ansi::new().dimmed(), &format!("help: {}", escape(help))));
+            }
+        }
+        if row.findings.len() > SHOWN_FINDINGS {
+            let rest = row.findings.len() - SHOWN_FINDINGS;
+            let _ = writeln!(text, "    … and {rest} more (`probity show latest --check {}` lists all)", row.id);
+        }
+        if let (true, Some(tail)) = (row.outcome.is_red(), tail) {
+            for line in tail.lines() {
+                let _ = writeln!(text, "    {} {}", self.paint(Ansi::new().dimmed(), "|"), escape(line));
+            }
+        }
+        text
+    }
+
+    /// `path:line:column  rule  message`.
+    fn finding(self, finding: &Finding, width: usize) -> String {
+        let style = match finding.severity {
+            Severity::Error => Ansi::new().fg_color(Some(AnsiColor::Red.into())),
+            Severity::Warning => Ansi::new().fg_color(Some(AnsiColor::Yellow.into())),
+            Severity::Note => Ansi::new().fg_color(Some(AnsiColor::Cyan.into())),
+        };
+        let place = place(finding);
+        let fill = " ".repeat(width.saturating_sub(place.chars().count()));
+        let severity =
+            if finding.severity == Severity::Error { String::new() } else { format!("{}: ", finding.severity.name()) };
+        let rule = self.paint(style, &escape(&finding.rule));
+        format!("{place}{fill}  {rule}  {severity}{}", escape(&finding.message))
+    }
+
+    /// The last line of a run: outcome, counts, time, digest, and what to do next.
+    pub fn closing(self, record: &Record) -> String {
+        let verdict = &record.verdict;
+        let outcome = verdict.outcome;
+        let ansi = match outcome {
+            RunOutcome::Passed | RunOutcome::NotApplicable => {
+                Ansi::new().fg_color(Some(AnsiColor::Green.into())).bold()
+            }
+            RunOutcome::Partial | RunOutcome::Stale | RunOutcome::Empty => {
+                Ansi::new().fg_color(Some(AnsiColor::Yellow.into())).bold()
+            }
+            RunOutcome::Failed | RunOutcome::Error | RunOutcome::TimedOut | RunOutcome::Interrupted => {
+                Ansi::new().fg_color(Some(AnsiColor::Red.into())).bold()
+            }
+        };
+        let counts = counts(&verdict.rows);
+        let digest = record.verdict_digest.map_or_else(|| "no verdict".to_owned(), |digest| digest.to_string());
+        let mut text = String::new();
+        if !record.moved.is_empty() {
+            let _ = writeln!(text, "these files changed while the run went on:");
+            for path in record.moved.iter().take(10) {
+                let _ = writeln!(text, "    {}", escape(path));
+            }
+            if record.moved.len() > 10 {
+                let _ = writeln!(text, "    … and {} more", record.moved.len() - 10);
+            }
+        }
+        if outcome == RunOutcome::Empty {
+            let _ = writeln!(text, "nothing was verified: no check judged anything");
+        }
+        let _ = writeln!(
+            text,
+            "{}: {counts} in {}, run {}, {digest}",
+            self.paint(ansi, outcome.word()),
+            seconds(record.duration_ms).trim_start(),
+            record.run,
+        );
+        text
+    }
+}
+
+fn colour(outcome: &CheckOutcome, blocking: bool) -> Ansi {
+    let colour = match outcome {
+        CheckOutcome::Passed => AnsiColor::Green,
+        CheckOutcome::Skipped(_) => return Ansi::new().dimmed(),
+        CheckOutcome::Failed | CheckOutcome::Error(_) | CheckOutcome::TimedOut if !blocking => AnsiColor::Yellow,
+        CheckOutcome::Failed | CheckOutcome::Error(_) | CheckOutcome::TimedOut | CheckOutcome::Interrupted => {
+            AnsiColor::Red
+        }
+    };
+    Ansi::new().fg_color(Some(colour.into()))
+}
+
+/// What follows the time on a check's line.
+fn note(row: &Row, record: &RecordRow) -> String {
+    let mut notes = Vec::new();
+    match &row.outcome {
+        CheckOutcome::Skipped(SkipReason::AfterFailure(id)) => notes.push(format!("after {id}")),
+        CheckOutcome::Skipped(SkipReason::NoMatchingFiles) => notes.push("no matching files".to_owned()),
+        CheckOutcome::Skipped(SkipReason::NotApplicable) => {
+            let why = record.message.as_deref().unwrap_or("the check found nothing to judge");
+            notes.push(format!("not applicable: {}", escape(why)));
+        }
+        CheckOutcome::Error(kind) => notes.push(error_word(*kind).to_owned()),
+        CheckOutcome::Passed | CheckOutcome::Failed | CheckOutcome::TimedOut | CheckOutcome::Interrupted => {}
+    }
+    match record.exit {
+        Some(Exit::Code(0)) | None => {}
+        Some(Exit::Code(code)) => notes.push(format!("exit code {code}")),
+        Some(Exit::Signal(signal)) => notes.push(format!("ended by signal {signal}")),
+    }
+    let count = |severity| row.findings.iter().filter(|finding| finding.severity == severity).count();
+    for (severity, one, many) in [
+        (Severity::Error, "error", "errors"),
+        (Severity::Warning, "warning", "warnings"),
+        (Severity::Note, "note", "notes"),
+    ] {
+        match count(severity) {
+            0 => {}
+            1 => notes.push(format!("1 {one}")),
+            n => notes.push(format!("{n} {many}")),
+        }
+    }
+    if row.outcome.is_red() && !row.blocking {
+        notes.push("does not block".to_owned());
+    }
+    notes.join(", ")
+}
+
+/// The kind of an error, in words.
+fn error_word(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::NotFound => "cannot be started",
+        ErrorKind::Trap => "the check crashed",
+        ErrorKind::Exit => "the check ended itself",
+        ErrorKind::OutOfFuel => "out of fuel",
+        ErrorKind::OutOfMemory => "out of memory",
+        ErrorKind::OutputLimit => "too much output",
+        ErrorKind::HandleLimit => "too many open files",
+        ErrorKind::StackOverflow => "stack overflow",
+        ErrorKind::BadResult => "its result breaks the contract",
+        ErrorKind::Gap => "something is missing here",
+        ErrorKind::NeedsContext => "it needs to be told something",
+        ErrorKind::InvalidConfig => "it refuses its configuration",
+        ErrorKind::Internal => "the check reports a failure of its own",
+        ErrorKind::Host => "trouble of this machine",
+    }
+}
+
+fn place(finding: &Finding) -> String {
+    let Some(place) = &finding.place else { return "-".to_owned() };
+    let path = escape(&place.path);
+    match place.start {
+        Some(start) => format!("{path}:{}:{}", start.line, start.column),
+        None => path,
+    }
+}
+
+fn counts(rows: &[Row]) -> String {
+    let mut parts = Vec::new();
+    for word in ["failed", "error", "timed_out", "interrupted", "passed", "skipped"] {
+        let count = rows.iter().filter(|row| row.outcome.word() == word).count();
+        if count > 0 {
+            parts.push(format!("{count} {word}"));
+        }
+    }
+    if parts.is_empty() { "no checks".to_owned() } else { parts.join(", ") }
+}
+
+fn seconds(milliseconds: u64) -> String {
+    format!("{}.{:03}s", milliseconds / 1000, milliseconds % 1000)
+}

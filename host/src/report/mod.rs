@@ -1,0 +1,9 @@
+//! Reports: consumers of events and records, one a file.
+//!
+//! Must not: write anywhere (they give text to whoever does), or know where an event came from.
+
+mod human;
+mod text;
+
+pub use human::{Human, Style};
+pub use text::{escape, without_codes};

@@ -1,0 +1,305 @@
+//! The runner: carries out a plan and says what happens as a stream of events.
+//!
+//! Must not: print, write to the store, or decide what a pack's words mean beyond the contract.
+//!
+//! Checks run one after the other in declared order, so the first red one in that order is known when it happens.
+
+mod contents;
+mod logic;
+
+pub use contents::TreeContents;
+
+use crate::guest::Pack;
+use crate::model::{
+    CheckId, CheckKind, CheckOutcome, Class, ErrorKind, Event, Exit, PackName, Record, RecordRow, Row, RunId,
+    RunOutcome, SkipReason, Subject, VERDICT_SCHEMA, Verdict,
+};
+use crate::native::{self, Ending, Environment, Job, Stop};
+use crate::plan::{Plan, Unit, Work};
+use crate::store::Logs;
+use crate::subject::{Snapshot, SnapshotError, Workspace};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender};
+use std::time::{Duration, Instant};
+
+/// How long a command may take to end once it was asked to.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// The most paths that a record names as moved.
+const MAX_MOVED: usize = 100;
+
+/// Everything a run needs besides its plan.
+pub struct Surroundings<'a> {
+    /// The run's name.
+    pub run: RunId,
+    /// Where the tree is.
+    pub workspace: &'a Workspace,
+    /// The tree as it was when the plan was made.
+    pub snapshot: &'a Snapshot,
+    /// The packs, by their names in the configuration.
+    pub packs: &'a BTreeMap<PackName, Pack>,
+    /// Where output goes.
+    pub logs: &'a Logs,
+    /// What stops a run: signals are sent here from outside.
+    pub stops: (Sender<Stop>, Receiver<Stop>),
+    /// Probity's version and the engine's.
+    pub engine: String,
+    /// This host's name.
+    pub host: String,
+    /// The clock, as text.
+    pub now: fn() -> String,
+}
+
+/// Carries out a plan to its end, and tells `sink` what happens.
+pub fn execute(plan: &Plan, around: &Surroundings<'_>, sink: &mut dyn FnMut(&Event)) -> Result<Record, SnapshotError> {
+    let started = (around.now)();
+    let clock = Instant::now();
+    let contents = TreeContents::new(around.snapshot, &around.workspace.root)
+        .map_err(|source| SnapshotError::Read { path: ".".to_owned(), source })?;
+    let mut runner = Runner {
+        around,
+        deadline: plan.timeout.map(|timeout| clock + timeout),
+        contents: Arc::new(contents),
+        stopped: None,
+    };
+    sink(&Event::RunStarted {
+        run: around.run.clone(),
+        scenario: plan.scenario.clone(),
+        checks: plan.units.iter().map(|unit| unit.id.clone()).collect(),
+    });
+    let mut rows: Vec<Row> = Vec::new();
+    let mut records: Vec<RecordRow> = Vec::new();
+    let mut first_red: Option<CheckId> = None;
+    for unit in &plan.units {
+        let (row, record) = match (&first_red, runner.stopped) {
+            (_, Some(stopped)) => finished(unit, stopped.outcome(), Done::default(), Duration::ZERO),
+            (Some(id), None) => {
+                let outcome = CheckOutcome::Skipped(SkipReason::AfterFailure(id.clone()));
+                finished(unit, outcome, Done::default(), Duration::ZERO)
+            }
+            (None, None) => {
+                sink(&Event::CheckStarted { id: unit.id.clone(), kind: unit.work.kind() });
+                let clock = Instant::now();
+                let (outcome, done) = runner.carry_out(unit);
+                finished(unit, outcome, done, clock.elapsed())
+            }
+        };
+        if plan.fail_fast && row.blocking && row.outcome.is_red() && first_red.is_none() {
+            first_red = Some(unit.id.clone());
+        }
+        sink(&Event::CheckFinished { row: Box::new(row.clone()), record: Box::new(record.clone()) });
+        rows.push(row);
+        records.push(record);
+    }
+    let moved = moved(plan, &runner, around)?;
+    let mut outcome = RunOutcome::of(&rows);
+    if runner.stopped == Some(Stopped::Budget) {
+        outcome = outcome.min(RunOutcome::TimedOut);
+    }
+    if !moved.is_empty() {
+        outcome = outcome.min(RunOutcome::Stale);
+    }
+    let verdict = Verdict {
+        schema: VERDICT_SCHEMA.to_owned(),
+        subject: Subject { tree: around.snapshot.tree, commit: around.snapshot.commit.clone() },
+        scenario: plan.scenario.clone(),
+        fail_fast: plan.fail_fast,
+        plan: plan.units.iter().map(|unit| unit.row.clone()).collect(),
+        outcome,
+        rows,
+    };
+    Ok(Record {
+        run: around.run.clone(),
+        // What a signal or the budget cut short depends on when it came: it is no verdict that two runs could share.
+        // Integers and texts only, each capped, so the canonical form exists.
+        verdict_digest: if runner.stopped.is_none() { verdict.digest().ok() } else { None },
+        verdict,
+        started,
+        duration_ms: milliseconds(clock.elapsed()),
+        tree: around.workspace.root.to_string_lossy().into_owned(),
+        host: around.host.clone(),
+        dirty: around.snapshot.dirty,
+        moved,
+        engine: around.engine.clone(),
+        rows: records,
+    })
+}
+
+/// What moved under the run. Where no command ran, every byte that was used was checked against the digest that
+/// the verdict names, and a look is not needed.
+fn moved(plan: &Plan, runner: &Runner<'_>, around: &Surroundings<'_>) -> Result<Vec<String>, SnapshotError> {
+    let mut moved = runner.contents.moved();
+    if plan.units.iter().any(|unit| unit.work.kind() == CheckKind::Command) {
+        let later = around.workspace.snapshot(Some(around.snapshot))?;
+        moved.extend(around.snapshot.moved(&later));
+    }
+    moved.sort();
+    moved.dedup();
+    moved.truncate(MAX_MOVED);
+    Ok(moved)
+}
+
+/// Why nothing more is started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stopped {
+    Signal,
+    Budget,
+}
+
+impl Stopped {
+    fn outcome(self) -> CheckOutcome {
+        match self {
+            Self::Signal => CheckOutcome::Interrupted,
+            Self::Budget => CheckOutcome::TimedOut,
+        }
+    }
+}
+
+/// What is known of a check besides its outcome.
+#[derive(Debug, Default)]
+struct Done {
+    report: crate::model::Report,
+    exit: Option<Exit>,
+    message: Option<String>,
+    log: Option<crate::model::Log>,
+    stderr: Option<String>,
+    fuel: Option<u64>,
+}
+
+fn finished(unit: &Unit, outcome: CheckOutcome, done: Done, elapsed: Duration) -> (Row, RecordRow) {
+    let kind = unit.work.kind();
+    let class = match kind {
+        CheckKind::Command => Class::Observed,
+        CheckKind::Logic => Class::Hermetic,
+    };
+    // How much fuel or memory something takes is the engine's doing.
+    let engine = match outcome {
+        CheckOutcome::Error(
+            ErrorKind::OutOfFuel | ErrorKind::OutOfMemory | ErrorKind::StackOverflow | ErrorKind::HandleLimit,
+        ) => Some(crate::worker::engine_id().to_owned()),
+        _ => None,
+    };
+    let row = Row {
+        id: unit.id.clone(),
+        kind,
+        class,
+        blocking: unit.blocking,
+        outcome,
+        findings: done.report.findings,
+        stats: done.report.stats,
+        engine,
+    };
+    let record = RecordRow {
+        id: unit.id.clone(),
+        duration_ms: milliseconds(elapsed),
+        exit: done.exit,
+        message: done.message,
+        log: done.log,
+        stderr: done.stderr,
+        fuel: done.fuel,
+    };
+    (row, record)
+}
+
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+struct Runner<'a> {
+    around: &'a Surroundings<'a>,
+    deadline: Option<Instant>,
+    contents: Arc<TreeContents>,
+    stopped: Option<Stopped>,
+}
+
+impl Runner<'_> {
+    fn carry_out(&mut self, unit: &Unit) -> (CheckOutcome, Done) {
+        if self.interrupted() {
+            return (Stopped::Signal.outcome(), Done::default());
+        }
+        if self.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+            self.stopped = Some(Stopped::Budget);
+            return (Stopped::Budget.outcome(), Done::default());
+        }
+        match &unit.work {
+            Work::Command { argv, environment } => self.command(unit, argv, environment),
+            Work::Logic { .. } => self.logic(unit),
+        }
+    }
+
+    /// Whether a signal came while nothing was waiting for one.
+    fn interrupted(&mut self) -> bool {
+        while let Ok(stop) = self.around.stops.1.try_recv() {
+            if stop == Stop::Interrupted {
+                self.stopped = Some(Stopped::Signal);
+            }
+        }
+        self.stopped == Some(Stopped::Signal)
+    }
+
+    fn command(&mut self, unit: &Unit, argv: &[String], environment: &Environment) -> (CheckOutcome, Done) {
+        let host = |message: String| {
+            (CheckOutcome::Error(ErrorKind::Host), Done { message: Some(message), ..Done::default() })
+        };
+        let log = match self.around.logs.start(&unit.id) {
+            Ok(log) => log,
+            Err(error) => return host(format!("cannot make its log file: {error}")),
+        };
+        let own = unit.timeout.map(|timeout| Instant::now() + timeout);
+        let deadline = [own, self.deadline].into_iter().flatten().min();
+        let folder = &self.around.workspace.root;
+        let job = Job { argv, folder, environment, log, deadline, grace: GRACE };
+        let ending = native::run(job, &self.around.stops.0, &self.around.stops.1);
+        let log = match self.around.logs.finish(&unit.id) {
+            Ok(log) => log,
+            Err(error) => return host(format!("cannot keep its output: {error}")),
+        };
+        let mut done = Done { log: Some(log), ..Done::default() };
+        let outcome = match ending {
+            Ending::Exited(exit) => {
+                done.exit = Some(exit);
+                if exit == Exit::Code(0) { CheckOutcome::Passed } else { CheckOutcome::Failed }
+            }
+            Ending::TimedOut(exit) => {
+                done.exit = Some(exit);
+                if own.is_none_or(|own| self.deadline.is_some_and(|budget| budget < own)) {
+                    self.stopped = Some(Stopped::Budget);
+                    done.message = Some("the time of the whole run was used up".to_owned());
+                } else {
+                    let limit = unit.timeout.unwrap_or_default();
+                    done.message = Some(format!("it did not end within its timeout of {limit:?}"));
+                }
+                CheckOutcome::TimedOut
+            }
+            Ending::Interrupted(exit) => {
+                done.exit = Some(exit);
+                self.stopped = Some(Stopped::Signal);
+                CheckOutcome::Interrupted
+            }
+            Ending::NotStarted(error) => {
+                done.log = None;
+                let kind = match error.kind() {
+                    std::io::ErrorKind::NotFound | std::io::ErrorKind::PermissionDenied => ErrorKind::NotFound,
+                    _ => ErrorKind::Host,
+                };
+                done.message = Some(not_started(&argv[0], environment, &error));
+                CheckOutcome::Error(kind)
+            }
+        };
+        (outcome, done)
+    }
+}
+
+fn not_started(program: &str, environment: &Environment, error: &std::io::Error) -> String {
+    let why = match error.kind() {
+        std::io::ErrorKind::NotFound => "there is no such program".to_owned(),
+        std::io::ErrorKind::PermissionDenied => "it may not be executed".to_owned(),
+        _ => error.to_string(),
+    };
+    let path = environment.get(std::ffi::OsStr::new("PATH")).map(|path| path.to_string_lossy()).unwrap_or_default();
+    let looked = if program.contains('/') { String::new() } else { format!("; PATH is {path}") };
+    format!(
+        "cannot start `{program}`: {why}{looked}\nhelp: install it, or correct `command`; a command is a list of words and never a shell line"
+    )
+}

@@ -1,0 +1,11 @@
+//! The store: records in SQLite, logs in files beside it.
+//!
+//! Must not: judge, print, or make anything visible before all that it rests on is on disk.
+
+mod database;
+mod logs;
+mod place;
+
+pub use database::{Store, StoreError, Summary, new_run_id};
+pub use logs::{Logs, read_log};
+pub use place::{PlaceError, state_folder};

@@ -1,0 +1,320 @@
+//! The only door to git.
+//!
+//! A repository's own configuration can name programs for git to run (fsmonitor, hooks, filters, ssh
+//! commands), and an ordinary folder of a clone can pose as a repository. So there is one wrapper with a
+//! closed list of subcommands that were shown to run nothing, called with a scrubbed environment at the
+//! resolved top of the working tree, with a time limit.
+
+use std::ffi::OsStr;
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// No call takes longer on a healthy repository; a hung file system must not hang the run.
+const TIME_LIMIT: Duration = Duration::from_mins(2);
+
+/// Settings that win over whatever the repository says.
+const SETTINGS: [&str; 6] = [
+    "core.fsmonitor=false",
+    "core.hooksPath=/dev/null",
+    "safe.bareRepository=explicit",
+    "protocol.allow=never",
+    "core.quotePath=false",
+    "core.untrackedCache=false",
+];
+
+/// What can go wrong between us and git.
+#[derive(Debug, thiserror::Error)]
+pub enum GitError {
+    /// There is a repository, and no program to read it.
+    #[error(
+        "cannot start `git`, which is needed to read this repository: {0}\nhelp: install git, or verify a copy of the folder without its `.git`"
+    )]
+    Missing(#[source] io::Error),
+    /// Git refuses since somebody else owns the folder.
+    #[error(
+        "git does not trust the repository at {0}, since another user owns it\nhelp: run `git config --global --add safe.directory {0}` if you do"
+    )]
+    NotTrusted(String),
+    /// There is a repository without a working tree.
+    #[error("{0} is a repository without a working tree\nhelp: run probity in a checkout of it")]
+    Bare(String),
+    /// Git said no.
+    #[error("git {command} failed: {message}")]
+    Failed {
+        /// The subcommand.
+        command: &'static str,
+        /// Its last words.
+        message: String,
+    },
+    /// Git did not come back.
+    #[error("git {command} did not end within {} seconds", TIME_LIMIT.as_secs())]
+    TimedOut {
+        /// The subcommand.
+        command: &'static str,
+    },
+    /// Git answered in a way that is not documented.
+    #[error("git {command} answered with something unexpected: {message}")]
+    Answer {
+        /// The subcommand.
+        command: &'static str,
+        /// What was unexpected.
+        message: String,
+    },
+    /// Git could not be read from.
+    #[error("cannot read from git: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// A repository with a working tree.
+#[derive(Debug, Clone)]
+pub struct Repository {
+    /// The top of the working tree, absolute.
+    pub top: PathBuf,
+    /// The folder that all worktrees of the repository share, absolute.
+    pub common: PathBuf,
+    /// The commit that is checked out, as `sha1:…` or `sha256:…`. None before the first commit.
+    pub commit: Option<String>,
+}
+
+/// An entry of the index.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Indexed {
+    /// Relative to the top.
+    pub path: Vec<u8>,
+    /// The mode as git writes it: `100644`, `100755`, `120000`, `160000`.
+    pub mode: u32,
+    /// Whether a sparse checkout left it out.
+    pub skipped: bool,
+}
+
+/// What the working tree holds by name.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Listing {
+    /// What git tracks, each path once.
+    pub tracked: Vec<Indexed>,
+    /// What it neither tracks nor ignores; a repository inside ends with `/`.
+    pub untracked: Vec<Vec<u8>>,
+}
+
+/// An entry of a commit's tree: mode, object id in hexadecimal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Committed {
+    /// Relative to the top.
+    pub path: Vec<u8>,
+    /// The mode as git writes it.
+    pub mode: u32,
+    /// The object id, hexadecimal.
+    pub id: String,
+}
+
+impl Repository {
+    /// The repository that `folder` belongs to. None where neither it nor a folder above it has a `.git`.
+    pub fn discover(folder: &Path) -> Result<Option<Self>, GitError> {
+        // Without this look, "not a repository" and "not trusted" would be one answer of git.
+        let Some(marked) = folder.ancestors().find(|above| above.join(".git").symlink_metadata().is_ok()) else {
+            return Ok(None);
+        };
+        let arguments =
+            ["--path-format=absolute", "--show-toplevel", "--git-common-dir", "--show-object-format", "HEAD"];
+        let answer = call(marked, "rev-parse", &arguments)?;
+        let lines: Vec<&[u8]> = answer.stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
+        // Before the first commit git prints the word back and fails.
+        let [top, common, format, head] = lines[..] else {
+            return Err(refusal(marked, "rev-parse", &answer));
+        };
+        let commit = match (answer.success, head) {
+            (true, id) => Some(format!("{}:{}", String::from_utf8_lossy(format), String::from_utf8_lossy(id))),
+            (false, b"HEAD") => None,
+            (false, _) => return Err(refusal(marked, "rev-parse", &answer)),
+        };
+        Ok(Some(Self { top: path(top), common: path(common), commit }))
+    }
+
+    /// What git tracks in the working tree, and what it neither tracks nor ignores.
+    pub fn list(&self) -> Result<Listing, GitError> {
+        let command = "ls-files";
+        let answer = call(&self.top, command, &["-z", "-s", "-v", "-c", "-o", "--exclude-standard"])?;
+        if !answer.success {
+            return Err(refusal(&self.top, command, &answer));
+        }
+        parse_listing(&answer.stdout).map_err(|message| GitError::Answer { command, message })
+    }
+
+    /// Everything in the tree of the commit that is checked out; empty before the first commit.
+    pub fn committed(&self) -> Result<Vec<Committed>, GitError> {
+        if self.commit.is_none() {
+            return Ok(Vec::new());
+        }
+        let command = "ls-tree";
+        let answer = call(&self.top, command, &["-r", "-z", "--full-tree", "HEAD"])?;
+        if !answer.success {
+            return Err(refusal(&self.top, command, &answer));
+        }
+        parse_tree(&answer.stdout).map_err(|message| GitError::Answer { command, message })
+    }
+}
+
+fn path(bytes: &[u8]) -> PathBuf {
+    PathBuf::from(OsStr::from_bytes(bytes))
+}
+
+struct Answer {
+    success: bool,
+    stdout: Vec<u8>,
+    stderr: String,
+}
+
+fn refusal(folder: &Path, command: &'static str, answer: &Answer) -> GitError {
+    if answer.stderr.contains("dubious ownership") {
+        GitError::NotTrusted(folder.display().to_string())
+    } else if answer.stderr.contains("must be run in a work tree") || answer.stderr.contains("safe.bareRepository") {
+        GitError::Bare(folder.display().to_string())
+    } else {
+        let message = answer.stderr.trim().trim_start_matches("fatal: ").to_owned();
+        GitError::Failed { command, message }
+    }
+}
+
+fn call(folder: &Path, command: &'static str, arguments: &[&str]) -> Result<Answer, GitError> {
+    let mut git = Command::new("git");
+    // Only what git needs to find its own programs and the user's trust settings: whoever started us may be a
+    // hook of another repository, and its GIT_DIR would point there.
+    git.env_clear();
+    for name in ["PATH", "HOME", "XDG_CONFIG_HOME"] {
+        if let Some(value) = std::env::var_os(name) {
+            git.env(name, value);
+        }
+    }
+    git.env("LC_ALL", "C")
+        .env("GIT_OPTIONAL_LOCKS", "0")
+        .env("GIT_NO_LAZY_FETCH", "1")
+        .env("GIT_NO_REPLACE_OBJECTS", "1")
+        .env("GIT_TERMINAL_PROMPT", "0")
+        .env("GIT_PAGER", "cat");
+    for setting in SETTINGS {
+        git.arg("-c").arg(setting);
+    }
+    git.arg(command).args(arguments).current_dir(folder);
+    git.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = git.spawn().map_err(GitError::Missing)?;
+    let (Some(mut stdout), Some(mut stderr)) = (child.stdout.take(), child.stderr.take()) else {
+        return Err(GitError::Io(io::Error::other("git has no output")));
+    };
+    std::thread::scope(|scope| {
+        let (sender, done) = std::sync::mpsc::channel();
+        let errors = scope.spawn(move || {
+            let mut text = Vec::new();
+            // What git says beyond this is not shown to anyone.
+            let _ = stderr.by_ref().take(64 << 10).read_to_end(&mut text);
+            String::from_utf8_lossy(&text).into_owned()
+        });
+        let output = scope.spawn(move || {
+            let mut bytes = Vec::new();
+            let result = stdout.read_to_end(&mut bytes);
+            let _ = sender.send(());
+            result.map(|_| bytes)
+        });
+        let started = Instant::now();
+        let late = done.recv_timeout(TIME_LIMIT).is_err();
+        if late {
+            let _ = child.kill();
+        }
+        let status = child.wait()?;
+        tracing::debug!(command, ?arguments, elapsed = ?started.elapsed(), %status, "git");
+        if late {
+            return Err(GitError::TimedOut { command });
+        }
+        let died = |_| GitError::Io(io::Error::other("a reader thread died"));
+        let stdout = output.join().map_err(died)??;
+        let stderr = errors.join().map_err(died)?;
+        Ok(Answer { success: status.success(), stdout, stderr })
+    })
+}
+
+fn records(output: &[u8]) -> impl Iterator<Item = &[u8]> {
+    output.split(|byte| *byte == 0).filter(|record| !record.is_empty())
+}
+
+fn shown(record: &[u8]) -> String {
+    String::from_utf8_lossy(&record[..record.len().min(80)]).into_owned()
+}
+
+/// `ls-files -z -s -v -c -o`: `TAG SP MODE SP ID SP STAGE TAB PATH` for what is tracked, `? PATH` for what is not.
+fn parse_listing(output: &[u8]) -> Result<Listing, String> {
+    let mut listing = Listing::default();
+    for record in records(output) {
+        let bad = || shown(record);
+        let (tag, rest) = record.split_at_checked(2).ok_or_else(bad)?;
+        if tag == b"? " {
+            listing.untracked.push(rest.to_vec());
+            continue;
+        }
+        let (head, path) = split_tab(rest).ok_or_else(bad)?;
+        let mode = head.split(|byte| *byte == b' ').next().and_then(octal).ok_or_else(bad)?;
+        // An unmerged path is there once for each side; the working tree has one file.
+        if listing.tracked.last().is_some_and(|last: &Indexed| last.path == path) {
+            continue;
+        }
+        listing.tracked.push(Indexed { path: path.to_vec(), mode, skipped: tag[0].eq_ignore_ascii_case(&b'S') });
+    }
+    Ok(listing)
+}
+
+/// `ls-tree -r -z`: `MODE SP TYPE SP ID TAB PATH`.
+fn parse_tree(output: &[u8]) -> Result<Vec<Committed>, String> {
+    records(output)
+        .map(|record| {
+            let (head, path) = split_tab(record)?;
+            let mut fields = head.split(|byte| *byte == b' ');
+            let (mode, _, id) = (octal(fields.next()?)?, fields.next()?, fields.next()?);
+            Some(Committed { path: path.to_vec(), mode, id: String::from_utf8(id.to_vec()).ok()? })
+        })
+        .zip(records(output))
+        .map(|(parsed, record)| parsed.ok_or_else(|| shown(record)))
+        .collect()
+}
+
+fn split_tab(record: &[u8]) -> Option<(&[u8], &[u8])> {
+    let tab = record.iter().position(|byte| *byte == b'\t')?;
+    Some((&record[..tab], &record[tab + 1..]))
+}
+
+fn octal(text: &[u8]) -> Option<u32> {
+    u32::from_str_radix(std::str::from_utf8(text).ok()?, 8).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_may_hold_anything_but_nul() {
+        let output = b"H 100644 aa 0\ta\nb \xff\0S 100755 bb 0\tc\td\0h 120000 cc 0\tlink\0? new\n\0? nested/\0";
+        let listing = parse_listing(output).unwrap();
+        let tracked: Vec<_> = listing.tracked.iter().map(|e| (e.path.as_slice(), e.mode, e.skipped)).collect();
+        assert_eq!(
+            tracked,
+            [(&b"a\nb \xff"[..], 0o100_644, false), (b"c\td", 0o100_755, true), (b"link", 0o120_000, false),]
+        );
+        assert_eq!(listing.untracked, [b"new\n".to_vec(), b"nested/".to_vec()]);
+    }
+
+    #[test]
+    fn an_unmerged_path_is_one_path() {
+        let listing = parse_listing(b"M 100644 aa 1\tx\0M 100644 bb 2\tx\0M 100644 cc 3\tx\0").unwrap();
+        assert_eq!(listing.tracked.len(), 1);
+    }
+
+    #[test]
+    fn an_unexpected_answer_is_an_error() {
+        for bad in [&b"H"[..], b"H 100644 aa 0 no tab", b"H what aa 0\tx"] {
+            assert!(parse_listing(bad).is_err(), "{}", shown(bad));
+        }
+        for bad in [&b"100644 blob aa"[..], b"100644\tx", b"zz blob aa\tx"] {
+            assert!(parse_tree(bad).is_err(), "{}", shown(bad));
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! The side that runs untrusted code: one engine, one view of files, one set of limits.
+//!
+//! Invariants: this module knows `model` and nothing else of Probity. It opens no file, reads no clock and no
+//! environment: the bytes a guest reads come through [`Contents`], everything else it can observe is made here
+//! from its inputs. So it can live in a locked process of its own without a change.
+//!
+//! Two rules keep a hostile guest from harming its host. Whatever a guest hands over is capped before it is kept
+//! (each cap is a documented constant), and whatever it makes the host do is paid for in its own fuel.
+
+mod compile;
+mod contract;
+mod engine;
+mod error;
+mod imports;
+mod limits;
+mod program;
+mod schema;
+mod state;
+mod view;
+mod wasi;
+
+pub use compile::compile;
+pub use contract::caps;
+pub use engine::{BigStack, Engine, engine_id, on_big_stack, on_big_stacks};
+pub use error::{GuestError, LoadError};
+pub use imports::{CONTRACT_VERSION, Import, Inspection, MAX_COMPONENT_BYTES, inspect};
+pub use limits::Limits;
+pub use program::{Called, Program};
+pub use schema::{MAX_SCHEMA_BYTES, SchemaError, check_schema, validate_config};
+pub use view::{Contents, ContentsError, Found, FoundKind, Tree, TreeBuilder, TreeError, View};

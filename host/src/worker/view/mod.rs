@@ -1,0 +1,154 @@
+//! What a guest sees of the world: mounts with files, immutable, the same in every place.
+//!
+//! A [`Tree`] is the index of everything that was granted: names, kinds and sizes. A [`View`] is a tree, where its
+//! contents come from, and perhaps the one path it is narrowed to. Nothing here knows the engine.
+//!
+//! Invariants: a listing is in bytewise order; there are no times, owners or inode numbers; a link is followed inside
+//! its mount only; what is not in the tree does not exist.
+
+mod contents;
+mod resolve;
+#[cfg(test)]
+mod tests;
+mod tree;
+
+pub(in crate::worker) use contents::Chunks;
+pub use contents::{Contents, ContentsError};
+pub(in crate::worker) use resolve::Trouble;
+pub(in crate::worker) use tree::{Kind, NodeId};
+pub use tree::{Tree, TreeBuilder, TreeError};
+
+use crate::model::Mount;
+use std::fmt;
+use std::sync::Arc;
+
+/// What the rules of this view are called in keys of stored results. A change of any answer a guest can get needs
+/// another number, or stored results would outlive the answers they rest on.
+pub(in crate::worker) const VIEW_VERSION: u32 = 1;
+
+/// What a guest may see.
+#[derive(Clone)]
+pub struct View {
+    tree: Arc<Tree>,
+    contents: Arc<dyn Contents>,
+    /// The nodes that a narrowed view shows: the chosen entries and the folders above them. Few, so a scan is fastest.
+    only: Option<Arc<[NodeId]>>,
+}
+
+/// What is at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Found {
+    /// Its kind.
+    pub kind: FoundKind,
+    /// Bytes of a file or of a link's text; 0 for a folder.
+    pub size: u64,
+}
+
+/// The kind of what is at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FoundKind {
+    /// A folder, or a submodule, which looks like an empty one.
+    Directory,
+    /// A regular file.
+    File,
+    /// A symbolic link, itself.
+    Symlink,
+}
+
+/// One thing that a guest observed. Every answer about files passes [`View::observe`], so that a recorder placed there
+/// misses none.
+#[derive(Debug, Clone, Copy)]
+#[expect(dead_code, reason = "read by Debug until a recorder reads them")]
+pub(in crate::worker) enum Step<'a> {
+    /// A name was looked up in a folder.
+    Name { directory: NodeId, name: &'a str, found: Option<NodeId> },
+    /// The text of a link was used.
+    Text { link: NodeId },
+    /// Kind and size were asked for.
+    Stat { node: NodeId },
+    /// All names of a folder were listed.
+    List { directory: NodeId },
+    /// Some contents were read.
+    Read { file: NodeId, offset: u64, len: usize },
+}
+
+impl View {
+    /// Everything in `tree`, with its contents.
+    pub fn new(tree: Arc<Tree>, contents: Arc<dyn Contents>) -> Self {
+        Self { tree, contents, only: None }
+    }
+
+    /// No mount at all.
+    pub fn empty() -> Self {
+        Self::new(Arc::new(Tree::default()), Arc::new(contents::Nothing))
+    }
+
+    /// The same mounts with one path each: `path`, and in `/base` the path the file has there. Other paths do not
+    /// exist for whoever looks through the narrowed view, in listings or by name. Costs no copy of the tree.
+    #[must_use]
+    pub fn narrowed(&self, path: &str, base_path: Option<&str>) -> Self {
+        let mut only = Vec::with_capacity(16);
+        for (mount, root) in self.mounts() {
+            only.push(root);
+            let path = if mount == Mount::Base { base_path } else { Some(path) };
+            let Some(mut node) = path.and_then(|path| self.exact(root, path)) else { continue };
+            while node != root {
+                only.push(node);
+                node = self.tree.parent(node);
+            }
+        }
+        Self { tree: Arc::clone(&self.tree), contents: Arc::clone(&self.contents), only: Some(only.into()) }
+    }
+
+    /// What is at exactly this path of a mount: no links are followed.
+    pub fn find(&self, mount: Mount, path: &str) -> Option<Found> {
+        let root = self.tree.root(mount)?;
+        Some(self.tree.facts(self.exact(root, path)?))
+    }
+
+    fn exact(&self, root: NodeId, path: &str) -> Option<NodeId> {
+        path.split('/').try_fold(root, |node, name| self.tree.child(node, name).filter(|child| self.shows(*child)))
+    }
+
+    pub(in crate::worker) fn mounts(&self) -> impl Iterator<Item = (Mount, NodeId)> + '_ {
+        Mount::ALL.into_iter().filter_map(|mount| Some((mount, self.tree.root(mount)?)))
+    }
+
+    pub(in crate::worker) fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    pub(in crate::worker) fn contents(&self) -> &dyn Contents {
+        &*self.contents
+    }
+
+    pub(in crate::worker) fn shows(&self, node: NodeId) -> bool {
+        self.only.as_ref().is_none_or(|only| only.contains(&node))
+    }
+
+    /// The next child of a folder to list, from this position on, and the position after it.
+    pub(in crate::worker) fn next_child(&self, directory: NodeId, mut position: u32) -> Option<(NodeId, u32)> {
+        loop {
+            let child = self.tree.nth_child(directory, position)?;
+            position += 1;
+            if self.shows(child) {
+                return Some((child, position));
+            }
+        }
+    }
+
+    /// Where everything that a guest learns about files passes. Recording it comes with the locked worker.
+    #[inline]
+    pub(in crate::worker) fn observe(&self, step: Step<'_>) {
+        tracing::trace!(?step, narrowed = self.only.is_some());
+    }
+}
+
+impl fmt::Debug for View {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("View")
+            .field("nodes", &self.tree.len())
+            .field("narrowed", &self.only.is_some())
+            .finish_non_exhaustive()
+    }
+}

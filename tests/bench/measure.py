@@ -1,0 +1,168 @@
+"""Measures Probity against peers and floors in the same run, and writes docs/benchmarks.md.
+
+Every row is a ratio of medians taken by hyperfine, one after the other on the same machine, so that a slow machine is
+slow for both sides.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PROBITY = ROOT / "target/release/probity"
+NATIVE = ROOT / "checks/target/native/examples/native"
+PACK = ROOT / "checks/target/packs/hygiene.wasm"
+CHECKS = ["conflict-markers", "trailing-whitespace", "final-newline", "large-files"]
+RUNS = os.environ.get("RUNS", "15")
+
+
+def median(command, folder, environment, prepare=None, ignore_failure=False):
+    """The median of a command, in milliseconds."""
+    with tempfile.NamedTemporaryFile(suffix=".json") as export:
+        call = ["hyperfine", "-N", "--style", "none", "--warmup", "2", "--runs", RUNS, "--export-json", export.name]
+        if prepare:
+            call += ["--prepare", prepare]
+        if ignore_failure:
+            call += ["--ignore-failure"]
+        call.append(command)
+        subprocess.run(call, cwd=folder, env=environment, check=True, stdout=subprocess.DEVNULL)
+        return json.load(open(export.name))["results"][0]["median"] * 1000
+
+
+def tree(folder, files):
+    """A tree of source-like files of about 2 kB, twenty to a folder."""
+    line = "    let value = compute(input, &options)?; // as it was before\n"
+    for number in range(files):
+        path = folder / f"d{number // 20:04}" / f"f{number:05}.rs"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"// file {number}\n" + line * 32)
+
+
+def repository(folder, environment):
+    for arguments in (
+        ["init", "-q"],
+        ["add", "-A"],
+        ["-c", "user.name=b", "-c", "user.email=b@example.org", "commit", "-q", "-m", "all"],
+    ):
+        subprocess.run(["git", *arguments], cwd=folder, env=environment, check=True)
+
+
+def config(folder, body):
+    (folder / "probity.toml").write_text(body)
+
+
+def logic(check):
+    return (
+        '[packs.hygiene]\nsource = "file:hygiene.wasm"\nallow = ["tree:**", "tree:!hygiene.wasm"]\n\n'
+        f'[checks.{check}]\nuse = "hygiene/{check}"\nfiles = ["**/*.rs"]\n'
+    )
+
+
+class Table:
+    def __init__(self):
+        self.lines = []
+
+    def section(self, title, head):
+        self.lines += ["", f"## {title}", "", "| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
+
+    def row(self, *cells):
+        cells = [f"{cell:.1f} ms" if isinstance(cell, float) else str(cell) for cell in cells]
+        self.lines.append("| " + " | ".join(cells) + " |")
+        print(" | ".join(cells), file=sys.stderr)
+
+
+def ratio(a, b):
+    return f"{a / b:.2f}"
+
+
+def main():
+    table = Table()
+    with tempfile.TemporaryDirectory(prefix="probity-bench-") as place:
+        place = Path(place)
+        environment = {"PATH": os.environ["PATH"], "HOME": str(place / "home"), "LC_ALL": "C.UTF-8"}
+        (place / "home").mkdir()
+        start(table, place, environment)
+        commands(table, place, environment)
+        sandbox(table, place, environment)
+        cache(table, place, environment)
+    head = [
+        "# Benchmarks",
+        "",
+        "Made by `make bench`, which writes this page. Medians by hyperfine, all in one run on one machine with "
+        f"{os.cpu_count()} cores; what counts are the ratios.",
+    ]
+    (ROOT / "docs/benchmarks.md").write_text("\n".join(head + table.lines) + "\n")
+
+
+def start(table, place, environment):
+    table.section("Start", ["what", "time", "against", "its time", "ratio"])
+    ours = median(f"{PROBITY} --version", place, environment)
+    floor = median("true", place, environment)
+    table.row("`probity --version`", ours, "`true`", floor, ratio(ours, floor))
+
+
+def commands(table, place, environment):
+    table.section(
+        "Ten command checks that do nothing",
+        ["tree", "`probity verify`", "a shell loop of the same ten", "for each check above the floor"],
+    )
+    loop = place / "loop.sh"
+    loop.write_text("for i in 1 2 3 4 5 6 7 8 9 10; do /bin/true; done\n")
+    for files in (10, 1000, 10000):
+        folder = place / f"commands-{files}"
+        folder.mkdir()
+        tree(folder, files)
+        config(folder, "[verify]\ncommands = [" + ", ".join(['["/bin/true"]'] * 10) + "]\n")
+        repository(folder, environment)
+        ours = median(f"{PROBITY} verify", folder, environment)
+        floor = median(f"sh {loop}", folder, environment)
+        table.row(f"{files:,} files", ours, floor, (ours - floor) / 10)
+
+
+def sandbox(table, place, environment):
+    table.section(
+        "The hygiene pack in the sandbox, against the same code as a native program",
+        ["check", "files", "`probity verify`", "native", "ratio", "the check alone", "ratio"],
+    )
+    for files in (1000, 10000):
+        folder = place / f"sandbox-{files}"
+        folder.mkdir()
+        tree(folder, files)
+        shutil.copy(PACK, folder / "hygiene.wasm")
+        for check in CHECKS:
+            config(folder, logic(check))
+            ours = median(f"{PROBITY} verify", folder, environment)
+            native = median(f"{NATIVE} {check} {folder}", folder, environment, ignore_failure=True)
+            alone = duration(folder, check, environment)
+            table.row(check, f"{files:,}", ours, native, ratio(ours, native), alone, ratio(alone, native))
+
+
+def duration(folder, check, environment):
+    """What the record says of the check itself: the median of five runs."""
+    times = []
+    for _ in range(5):
+        run = subprocess.run([PROBITY, "verify", "--json"], cwd=folder, env=environment, capture_output=True, check=True)
+        rows = json.loads(run.stdout)["record"]["rows"]
+        times += [row["duration_ms"] for row in rows if row["id"] == check]
+    return float(sorted(times)[len(times) // 2])
+
+
+def cache(table, place, environment):
+    table.section("Compiled code", ["what", "time", "ratio"])
+    folder = place / "cache"
+    folder.mkdir()
+    tree(folder, 10)
+    shutil.copy(PACK, folder / "hygiene.wasm")
+    config(folder, logic("final-newline"))
+    cold = median(f"{PROBITY} verify", folder, environment, prepare=f"rm -rf {place}/home/.cache")
+    warm = median(f"{PROBITY} verify", folder, environment)
+    table.row("first run, the pack is compiled", cold, ratio(cold, warm))
+    table.row("second run, compiled code at hand", warm, "1.00")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,158 @@
+//! The hygiene pack through the sandbox, on trees as people have them.
+
+use crate::support::{Project, hygiene, row};
+use std::fs;
+use std::os::unix::fs::symlink;
+
+const CONFIG: &str = r#"
+[packs.hygiene]
+source = "file:hygiene.wasm"
+allow = ["tree:**", "tree:!hygiene.wasm"]
+
+[checks.conflict-markers]
+use = "hygiene/conflict-markers"
+[checks.trailing-whitespace]
+use = "hygiene/trailing-whitespace"
+[checks.final-newline]
+use = "hygiene/final-newline"
+[checks.large-files]
+use = "hygiene/large-files"
+
+[scenarios.default]
+checks = ["conflict-markers", "trailing-whitespace", "final-newline", "large-files"]
+fail-fast = false
+"#;
+
+fn project() -> Project {
+    let project = Project::with(CONFIG);
+    fs::copy(hygiene(), project.path("hygiene.wasm")).unwrap();
+    project
+}
+
+#[test]
+fn a_clean_tree_passes() {
+    let project = project();
+    project.write("src/a.rs", "fn main() {}\n").write("empty", "").write("crlf", "a\r\nb\r\n");
+    project.write("binary", b"\x7fELF\0\0  \n<<<<<<< \n").write("latin-1", b"caf\xe9\n").write("a\nb  ", "x\n");
+    symlink("/etc/passwd", project.path("link")).unwrap();
+    let ran = project.run(&["verify"]).exits(0);
+    insta::assert_snapshot!(ran.shown());
+}
+
+#[test]
+fn what_is_wrong_is_found_and_placed() {
+    let project = project();
+    project
+        .write("conflict.txt", "a\n<<<<<<< HEAD\nours\n=======\ntheirs\n>>>>>>> other\nb\n")
+        .write("space.rs", "fn main() { }\n  \nlet caf\u{e9} = 1;\t\n")
+        .write("no-newline", "text")
+        .write("newlines", "text\n\n\n")
+        .write("crlf.txt", "a \r\nb\r\n")
+        .write("latin-1", b"caf\xe9 \n")
+        .write("big.bin", vec![b'x'; 600 << 10])
+        .write("two\nlines", "x ");
+    let ran = project.run(&["verify"]).exits(1);
+    insta::assert_snapshot!(ran.shown());
+    let (_, document) = project.verify();
+    insta::assert_json_snapshot!(row(&document, "trailing-whitespace")["findings"]);
+}
+
+#[test]
+fn a_file_of_50_megabytes_is_judged() {
+    let project = project();
+    let mut contents = b"a line of text\n".repeat(50 << 16);
+    contents.extend_from_slice(b"last \n");
+    project.write("big.txt", contents);
+    let (code, document) = project.verify();
+    assert_eq!(code, 1);
+    let place = &row(&document, "trailing-whitespace")["findings"][0]["place"];
+    assert_eq!(place["start"]["line"], (50 << 16) + 1);
+    assert_eq!(row(&document, "final-newline")["outcome"], "passed");
+    assert_eq!(row(&document, "large-files")["outcome"], "failed");
+}
+
+#[test]
+fn options_are_checked_against_the_schema_of_the_check() {
+    let project = Project::with(
+        "[packs.hygiene]\nsource = \"file:hygiene.wasm\"\nallow = [\"tree:**\"]\n\n\
+         [checks.large]\nuse = \"hygiene/large-files\"\nconfig = { max-kib = \"many\" }\n\n\
+         [checks.space]\nuse = \"hygiene/trailing-whitespace\"\nconfig = { markdown-linebreaks = true }\n",
+    );
+    fs::copy(hygiene(), project.path("hygiene.wasm")).unwrap();
+    let ran = project.run(&["verify"]).exits(2);
+    insta::assert_snapshot!(ran.shown());
+}
+
+#[test]
+fn an_unknown_check_of_a_pack() {
+    let project = Project::with(
+        "[packs.hygiene]\nsource = \"file:hygiene.wasm\"\nallow = [\"tree:**\"]\n\n[checks.a]\nuse = \"hygiene/large-file\"\n",
+    );
+    fs::copy(hygiene(), project.path("hygiene.wasm")).unwrap();
+    insta::assert_snapshot!(project.run(&["verify"]).exits(2).shown());
+}
+
+#[test]
+fn a_pack_says_what_it_holds() {
+    let project = project();
+    let ran = project.run(&["pack", "inspect", "hygiene.wasm"]).exits(0);
+    // Digest and size depend on the toolchain that built it.
+    let lines = ran.stdout.lines().filter(|line| !line.starts_with("digest") && !line.starts_with("size"));
+    insta::assert_snapshot!(lines.collect::<Vec<_>>().join("\n"));
+    project.run(&["pack", "inspect", "hygiene.wasm", "--json"]).exits(0);
+    project.run(&["pack", "inspect", "nothing.wasm"]).exits(2);
+}
+
+#[test]
+fn the_same_tree_in_two_folders_at_two_times_has_one_verdict() {
+    let digests: Vec<_> = ["0101", "0626"]
+        .iter()
+        .map(|when| {
+            let project = project();
+            let names = ["b", "a", "c/d", "c/a b"];
+            let order: Vec<_> = if *when == "0101" { names.to_vec() } else { names.iter().rev().copied().collect() };
+            for name in order {
+                project.write(name, format!("{name} \n"));
+            }
+            let touched = std::process::Command::new("touch")
+                .args(["-t", &format!("2020{when}0000")])
+                .arg(project.path("a"))
+                .status();
+            assert!(touched.unwrap().success());
+            let mut command = project.command(&["verify", "--json"]);
+            command.env("TZ", if *when == "0101" { "UTC" } else { "Asia/Tokyo" }).env("LANG", "C");
+            let ran = project.ran(command).exits(1);
+            let document: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+            document["record"]["verdict_digest"].as_str().unwrap().to_owned()
+        })
+        .collect();
+    assert_eq!(digests[0], digests[1]);
+}
+
+#[test]
+fn files_narrow_what_a_check_is_about() {
+    let project = Project::with(
+        "[packs.hygiene]\nsource = \"file:hygiene.wasm\"\nallow = [\"tree:**\", \"tree:!secret/**\"]\n\n\
+         [checks.some]\nuse = \"hygiene/trailing-whitespace\"\nfiles = [\"**/*.txt\", \"!skip/**\"]\n",
+    );
+    fs::copy(hygiene(), project.path("hygiene.wasm")).unwrap();
+    for path in ["a.txt", "deep/b.txt", "c.md", "skip/d.txt", "secret/e.txt"] {
+        project.write(path, "x \n");
+    }
+    let (code, document) = project.verify();
+    assert_eq!(code, 1);
+    let findings = row(&document, "some")["findings"].as_array().unwrap();
+    let paths: Vec<_> = findings.iter().map(|finding| finding["place"]["path"].as_str().unwrap()).collect();
+    assert_eq!(paths, ["a.txt", "deep/b.txt"]);
+}
+
+#[test]
+fn a_scope_without_files_is_nothing_verified() {
+    let project = Project::with(
+        "[packs.hygiene]\nsource = \"file:hygiene.wasm\"\nallow = [\"tree:**\"]\n\n\
+         [checks.none]\nuse = \"hygiene/final-newline\"\nfiles = [\"**/*.zig\"]\n",
+    );
+    fs::copy(hygiene(), project.path("hygiene.wasm")).unwrap();
+    let ran = project.run(&["verify"]).exits(2);
+    insta::assert_snapshot!(ran.shown());
+}

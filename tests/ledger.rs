@@ -1,0 +1,244 @@
+//! The record: what is kept of a run, where, and what happens when it cannot be.
+
+use crate::support::{Project, row};
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::process::CommandExt;
+use std::process::Stdio;
+
+const GREEN: &str = "[verify]\ncommands = [[\"true\"]]\n";
+
+/// A user who may do nothing in particular. Root may write anywhere, so tests about permissions need one.
+const NOBODY: u32 = 65534;
+
+#[test]
+fn runs_are_listed_newest_first_and_shown_again_as_they_were() {
+    let project = Project::with("[verify]\ncommands = [[\"sh\", \"-c\", \"echo why; test -f ok\"]]\n");
+    assert_eq!(project.run(&["log"]).exits(0).stdout, "");
+    project.run(&["show"]).exits(2);
+    let red = project.run(&["verify"]).exits(1);
+    project.write("ok", "");
+    project.run(&["verify"]).exits(0);
+    let log = project.run(&["log"]).exits(0);
+    insta::assert_snapshot!("log", log.shown());
+    let names: Vec<&str> = log.stdout.lines().map(|line| line.split(' ').next().unwrap()).collect();
+    let shown = project.run(&["show", names[1]]).exits(0);
+    assert!(shown.stdout.ends_with(&red.stdout), "{}\n{}", shown.stdout, red.stdout);
+    insta::assert_snapshot!("show", crate::support::redacted(&shown.stdout.replace(&host(), "[HOST]")));
+    project.run(&["show", &names[0][..6]]).exits(0);
+    let missing = project.run(&["show", "ffffffffffff"]).exits(2);
+    assert!(missing.stderr.contains("there is no run `ffffffffffff`"), "{}", missing.stderr);
+    let wrong = project.run(&["show", "latest", "--check", "nope"]).exits(2);
+    assert!(wrong.stderr.contains("it has verify-1"), "{}", wrong.stderr);
+    project.run(&["log", "-n", "1", "--json"]).exits(0);
+}
+
+fn host() -> String {
+    fs::read_to_string("/proc/sys/kernel/hostname").unwrap().trim().to_owned()
+}
+
+#[test]
+fn the_record_is_in_the_common_folder_of_a_repository_and_below_the_tree_elsewhere() {
+    let project = Project::with(GREEN);
+    project.committed();
+    project.run(&["verify"]).exits(0);
+    assert!(project.path(".git/probity/state.db").is_file());
+    assert!(!project.path(".probity").exists());
+    assert_eq!(project.git(&["status", "--porcelain"]), "");
+    project.git(&["worktree", "add", "-q", "../other"]);
+    let mut command = project.command(&["log"]);
+    command.current_dir(project.outside().join("other"));
+    assert_eq!(project.ran(command).exits(0).stdout.lines().count(), 1, "worktrees share their records");
+
+    let folder = Project::with(GREEN);
+    let (_, first) = folder.verify();
+    assert!(folder.path(".probity/state.db").is_file());
+    let (_, second) = folder.verify();
+    let tree = |document: &serde_json::Value| document["record"]["verdict"]["subject"]["tree"].clone();
+    assert_eq!(tree(&first), tree(&second), "the state is never part of the subject");
+    let mode = fs::metadata(folder.path(".probity")).unwrap().mode();
+    assert_eq!(mode & 0o777, 0o700);
+}
+
+#[test]
+fn the_record_names_commit_tree_and_whether_it_was_dirty() {
+    let project = Project::with(GREEN);
+    project.write("a file", "x").committed();
+    let (_, document) = project.verify();
+    assert_eq!(document["record"]["dirty"], false);
+    let commit = format!("sha1:{}", project.git(&["rev-parse", "HEAD"]));
+    assert_eq!(document["record"]["verdict"]["subject"]["commit"], commit.as_str());
+    for (what, change) in [
+        ("changed", "echo y > 'a file'"),
+        ("new", "touch other"),
+        ("removed", "rm 'a file'"),
+        ("executable", "chmod +x 'a file'"),
+        ("assumed unchanged", "git update-index --assume-unchanged 'a file'; echo z > 'a file'"),
+        ("untracked not shown", "git config status.showUntrackedFiles no; touch more"),
+    ] {
+        let project = Project::with(GREEN);
+        project.write("a file", "x").committed();
+        let status =
+            std::process::Command::new("sh").args(["-c", change]).current_dir(project.root()).status().unwrap();
+        assert!(status.success());
+        assert_eq!(project.verify().1["record"]["dirty"], true, "{what}");
+    }
+}
+
+#[test]
+fn a_verdict_that_cannot_be_recorded_is_an_error_and_is_still_shown() {
+    // A database that is newer, damaged, or whose place a link took.
+    let newer = |project: &Project| {
+        project.run(&["verify"]).exits(0);
+        let database = rusqlite::Connection::open(project.path(".probity/state.db")).unwrap();
+        database.pragma_update(None, "user_version", 99).unwrap();
+    };
+    let damaged = |project: &Project| {
+        project
+            .write(".probity/state.db", "this is no database, and it is long enough to be looked at as one".repeat(20));
+    };
+    let link = |project: &Project| {
+        symlink(project.outside().join("elsewhere"), project.path(".probity")).unwrap();
+        fs::create_dir(project.outside().join("elsewhere")).unwrap();
+    };
+    for (name, prepare) in [("newer", &newer as &dyn Fn(&Project)), ("damaged", &damaged), ("link", &link)] {
+        let project = Project::with(GREEN);
+        prepare(&project);
+        let ran = project.run(&["verify"]).exits(1);
+        insta::assert_snapshot!(format!("unrecorded_{name}"), ran.shown());
+        let (code, document) = project.verify();
+        assert_eq!((code, &document["recorded"]), (1, &serde_json::json!(false)));
+        assert_eq!(document["record"]["verdict"]["outcome"], "error");
+        assert_eq!(document["record"]["verdict_digest"], serde_json::Value::Null);
+        assert_eq!(row(&document, "verify-1")["outcome"], "passed", "what was seen is still shown");
+    }
+}
+
+#[test]
+fn a_newer_database_is_not_touched() {
+    let project = Project::with(GREEN);
+    project.run(&["verify"]).exits(0);
+    let database = rusqlite::Connection::open(project.path(".probity/state.db")).unwrap();
+    database.pragma_update(None, "user_version", 99).unwrap();
+    drop(database);
+    project.run(&["verify"]).exits(1);
+    let log = project.run(&["log"]).exits(2);
+    assert!(log.stderr.contains("newer Probity"), "{}", log.stderr);
+    let database = rusqlite::Connection::open(project.path(".probity/state.db")).unwrap();
+    let count: u32 = database.query_row("SELECT count(*) FROM run", [], |row| row.get(0)).unwrap();
+    assert_eq!(count, 1);
+}
+
+#[test]
+fn a_locked_database_is_waited_for_and_then_named() {
+    let project = Project::with(GREEN);
+    project.run(&["verify"]).exits(0);
+    let database = rusqlite::Connection::open(project.path(".probity/state.db")).unwrap();
+    database.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    let ran = project.run(&["verify"]).exits(1);
+    assert!(ran.stderr.contains("locked by another process"), "{}", ran.stderr);
+    database.execute_batch("ROLLBACK").unwrap();
+    project.run(&["verify"]).exits(0);
+    assert_eq!(project.run(&["log"]).exits(0).stdout.lines().count(), 2);
+}
+
+#[test]
+fn a_tree_that_may_not_be_written_to_is_verified_and_nothing_is_recorded() {
+    let project = Project::with(GREEN);
+    fs::set_permissions(project.outside(), fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = project.command(&["verify"]);
+    command.env("HOME", "/nonexistent").env_remove("XDG_CACHE_HOME").uid(NOBODY).gid(NOBODY);
+    // As root the user is changed; an ordinary user cannot do that, and gets a folder without write permission.
+    if !rustix::process::geteuid().is_root() {
+        command = project.command(&["verify"]);
+        fs::set_permissions(project.root(), fs::Permissions::from_mode(0o555)).unwrap();
+    } else if !reachable_by_anyone(env!("CARGO_BIN_EXE_probity")) {
+        let copy = project.outside().join("probity");
+        fs::copy(env!("CARGO_BIN_EXE_probity"), &copy).unwrap();
+        let mut other = std::process::Command::new(copy);
+        other
+            .arg("verify")
+            .current_dir(project.root())
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .env("HOME", "/nonexistent");
+        other.stdin(Stdio::null()).uid(NOBODY).gid(NOBODY);
+        command = other;
+    }
+    let ran = project.ran(command).exits(1);
+    assert!(
+        ran.stderr.contains("could not be recorded") && ran.stderr.contains("needs to write to it"),
+        "{}",
+        ran.stderr
+    );
+    assert!(ran.stdout.starts_with("passed"), "{}", ran.stdout);
+    fs::set_permissions(project.root(), fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+fn reachable_by_anyone(path: &str) -> bool {
+    std::path::Path::new(path).ancestors().skip(1).all(|above| fs::metadata(above).is_ok_and(|m| m.mode() & 0o001 != 0))
+}
+
+#[test]
+fn a_changed_record_is_told_from_what_was_recorded() {
+    let project = Project::with("[verify]\ncommands = [[\"false\"]]\n");
+    project.run(&["verify"]).exits(1);
+    let database = rusqlite::Connection::open(project.path(".probity/state.db")).unwrap();
+    let record: Vec<u8> = database.query_row("SELECT record FROM run", [], |row| row.get(0)).unwrap();
+    let forged = String::from_utf8(record).unwrap().replace("\"failed\"", "\"passed\"");
+    database.execute("UPDATE run SET record = ?1, outcome = 'passed'", [forged.into_bytes()]).unwrap();
+    let ran = project.run(&["show"]).exits(1);
+    assert!(ran.stderr.contains("was changed after it was written"), "{}", ran.stderr);
+}
+
+#[test]
+fn two_runs_at_once_are_both_recorded() {
+    let project = Project::with("[verify]\ncommands = [[\"sleep\", \"0.05\"]]\n");
+    let start = || project.command(&["verify"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut children: Vec<_> = (0..6).map(|_| start()).collect();
+    for child in &mut children {
+        assert!(child.wait().unwrap().success());
+    }
+    assert_eq!(project.run(&["log"]).exits(0).stdout.lines().count(), 6);
+}
+
+#[test]
+fn a_run_that_is_killed_leaves_no_verdict_and_no_harm() {
+    let project =
+        Project::with("[verify]\ncommands = [[\"sh\", \"-c\", \"touch started; test -f fast || sleep 600\"]]\n");
+    let mut child = project.command(&["verify"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    crate::support::eventually("the start", || project.path("started").exists());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(project.run(&["log"]).exits(0).stdout, "");
+    project.write("fast", "");
+    project.run(&["verify"]).exits(0);
+    assert_eq!(project.run(&["log"]).exits(0).stdout.lines().count(), 1);
+}
+
+#[test]
+fn a_full_disk_is_named_and_nothing_is_called_green() {
+    // A file system of its own, as small as they get; only root may mount one.
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let project = Project::with("[verify]\ncommands = [[\"sh\", \"-c\", \"head -c 3000000 /dev/zero\"]]\n");
+    let state = project.path(".probity");
+    fs::create_dir(&state).unwrap();
+    let mount =
+        std::process::Command::new("mount").args(["-t", "tmpfs", "-o", "size=1m", "probity-test"]).arg(&state).status();
+    if !mount.is_ok_and(|status| status.success()) {
+        return;
+    }
+    fs::set_permissions(&state, fs::Permissions::from_mode(0o700)).unwrap();
+    let ran = project.run(&["verify"]);
+    let unmounted = std::process::Command::new("umount").arg(&state).status().unwrap();
+    assert!(unmounted.success());
+    let ran = ran.exits(1);
+    assert!(
+        ran.stderr.contains("could not be recorded") || ran.stdout.contains("cannot keep"),
+        "{}{}",
+        ran.stdout,
+        ran.stderr
+    );
+}

@@ -1,0 +1,17 @@
+//! End-to-end tests through the real binary: one crate, so that it is linked once.
+
+#![expect(
+    unreachable_pub,
+    clippy::pedantic,
+    clippy::unwrap_used,
+    reason = "tests say what they show by their names, and what is unexpected may panic"
+)]
+
+mod arrows;
+mod commands;
+mod configuration;
+mod hygiene;
+mod ledger;
+mod logic;
+mod readme;
+mod support;
