@@ -2,11 +2,12 @@
 # test     everything: native tests of the SDK and the packs, unit and end-to-end tests, and `verify`
 # checks   build the packs into checks/target/packs
 # bench    measure; writes docs/benchmarks.md
-# fuzz     (see the targets' own help)
 #
 # Each target does its own set-up, or says in one line what to install.
 
 CARGO ?= cargo
+# The places below are cargo's own, whatever the user's other projects use.
+unexport CARGO_TARGET_DIR CARGO_BUILD_TARGET_DIR
 PROBITY := target/debug/probity
 
 .PHONY: verify test checks bench setup

@@ -88,14 +88,16 @@ fn only_one_module_reaches_git_and_only_one_writes_to_the_terminal() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut files = Vec::new();
     sources(&root, &mut files);
-    let only = |needles: &[&str], at: &str| {
+    let only = |needles: &[&str], at: &[&str]| {
         for file in &files {
             let below = file.strip_prefix(&root).unwrap();
             let text = std::fs::read_to_string(file).unwrap();
             let found = needles.iter().find(|needle| text.contains(**needle));
-            assert!(found.is_none() || below == Path::new(at), "{} has {found:?}", below.display());
+            let allowed = at.iter().any(|at| below == Path::new(at));
+            assert!(found.is_none() || allowed, "{} has {found:?}", below.display());
         }
     };
-    only(&["Command::new(\"git\")", "\"git\".", "git2::", "gix::"], "subject/git.rs");
-    only(&["io::stdout()", "io::stderr()", "println!", "eprintln!", "print!("], "cli/printer.rs");
+    only(&["Command::new(\"git\")", "\"git\".", "git2::", "gix::"], &["subject/git.rs"]);
+    // A worker's standard output is its pipe to the parent.
+    only(&["io::stdout()", "io::stderr()", "println!", "eprintln!", "print!("], &["cli/printer.rs", "worker/serve.rs"]);
 }

@@ -156,3 +156,44 @@ fn a_scope_without_files_is_nothing_verified() {
     let ran = project.run(&["verify"]).exits(2);
     insta::assert_snapshot!(ran.shown());
 }
+
+#[test]
+fn a_repository_inside_is_judged_with_the_rest() {
+    let project = project();
+    project.write("nested/a.txt", "x \n");
+    project.committed_at("nested");
+    project.committed();
+    let (code, document) = project.verify();
+    assert_eq!(code, 1);
+    let findings = row(&document, "trailing-whitespace")["findings"].as_array().unwrap();
+    assert_eq!(findings[0]["place"]["path"], "nested/a.txt");
+    assert_eq!(row(&document, "final-newline")["outcome"], "passed");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_makes_its_checks_errors() {
+    let project = project();
+    project.write("secret", "x \n").write("open", "x\n");
+    let before = project.run(&["verify"]).exits(1);
+    assert!(before.stdout.contains("secret:1:2"), "{}", before.stdout);
+    let mut command = project.as_nobody(&["verify", "--json"]);
+    std::os::unix::fs::chown(project.path("secret"), Some(0), Some(0)).ok();
+    fs::set_permissions(project.path("secret"), std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let ran = project.ran(std::mem::replace(&mut command, std::process::Command::new("true"))).exits(1);
+    let document: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(row(&document, "final-newline")["outcome"], serde_json::json!({"error": "host"}));
+    let message = crate::support::around(&document, "final-newline")["message"].as_str().unwrap();
+    assert!(message.contains("`secret` cannot be read"), "{message}");
+}
+
+#[test]
+fn what_packs_do_not_see_is_named() {
+    let project = project();
+    let name = std::os::unix::ffi::OsStrExt::from_bytes(&b"lat\xe9"[..]);
+    fs::write(project.root().join(std::path::Path::new::<std::ffi::OsStr>(name)), "x \n").unwrap();
+    let ran = project.run(&["verify"]).exits(0);
+    insta::assert_snapshot!(ran.shown());
+}

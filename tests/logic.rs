@@ -1,7 +1,8 @@
 //! Logic checks through the real binary: what hostile packs come to, and that nothing else suffers.
 
 use crate::support::guests::{Check, Finding, Guest, Outcome};
-use crate::support::{Project, around, row};
+use crate::support::{Project, alive, around, eventually, row};
+use std::process::Stdio;
 
 const CONFIG: &str = "[packs.p]\nsource = \"file:p.wasm\"\nallow = [\"tree:**\", \"tree:!p.wasm\"]\n\n\
      [checks.before]\ncommand = [\"true\"]\n\n[checks.look]\nuse = \"p/look\"\n\n[checks.after]\ncommand = [\"true\"]\n\n\
@@ -211,4 +212,63 @@ fn compiled_code_that_was_damaged_is_made_again() {
     std::fs::remove_dir_all(&cache).unwrap();
     std::fs::write(&cache, "a file in its place").unwrap();
     run().exits(0);
+}
+
+#[test]
+fn guests_run_behind_walls_and_the_record_says_which() {
+    let (_, document) = project(&Guest::default()).verify();
+    let walls = around(&document, "look")["walls"].as_str().unwrap();
+    if cfg!(target_os = "linux") {
+        assert!(walls.contains("seccomp"), "{walls}");
+    }
+    assert_eq!(around(&document, "before")["walls"], serde_json::Value::Null);
+}
+
+#[test]
+fn a_guest_that_takes_too_long_is_stopped() {
+    let config = CONFIG
+        .replace("use = \"p/look\"", "use = \"p/look\"\ntimeout = \"300ms\"\nlimits = { fuel = 9000000000000000 }");
+    let project = Project::with(&config);
+    project.component("p.wasm", &Guest { on_run: "(loop $l br $l)".into(), ..Guest::default() }.text());
+    let (code, document) = project.verify();
+    assert_eq!(code, 1);
+    assert_eq!(row(&document, "look")["outcome"], "timed_out");
+    assert_eq!(row(&document, "after")["outcome"], "passed");
+}
+
+#[test]
+fn a_signal_stops_a_guest_and_nothing_of_it_is_left() {
+    for signal in ["TERM", "KILL"] {
+        let config = CONFIG.replace("use = \"p/look\"", "use = \"p/look\"\nlimits = { fuel = 9000000000000000 }");
+        let project =
+            Project::with(&config.replace("\"true\"]\n\n[checks.look]", "\"touch\", \"started\"]\n\n[checks.look]"));
+        project.write(".gitignore", "/started\n");
+        project.component("p.wasm", &Guest { on_run: "(loop $l br $l)".into(), ..Guest::default() }.text());
+        let mut child = project.command(&["verify"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let workers = |of: u32| {
+            let children = std::fs::read_to_string(format!("/proc/{of}/task/{of}/children")).unwrap_or_default();
+            let tasks = std::fs::read_dir(format!("/proc/{of}/task")).into_iter().flatten().flatten();
+            let all: Vec<String> = tasks
+                .filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok())
+                .flat_map(|line| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+                .collect();
+            if all.is_empty() { children.split_whitespace().map(str::to_owned).collect() } else { all }
+        };
+        let mut seen: Vec<String> = Vec::new();
+        eventually("the start of the guest", || {
+            seen = workers(child.id());
+            project.path("started").exists() && !seen.is_empty()
+        });
+        let killed = std::process::Command::new("kill").args(["-s", signal, &child.id().to_string()]).status().unwrap();
+        assert!(killed.success());
+        let status = child.wait().unwrap();
+        if signal == "TERM" {
+            assert_eq!(status.code(), Some(1));
+            let log = project.run(&["log"]).exits(0).stdout;
+            assert!(log.contains("interrupted"), "{log}");
+        }
+        for pid in seen {
+            eventually("the end of the worker", || !alive(&pid));
+        }
+    }
 }

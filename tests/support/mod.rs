@@ -6,6 +6,7 @@ pub mod guests;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -83,6 +84,27 @@ impl Project {
         self.git(&["add", "-A"]);
         self.git(&["commit", "-q", "--allow-empty", "-m", "first"]);
         self
+    }
+
+    /// Makes a folder of it a repository of its own.
+    pub fn committed_at(&self, path: &str) -> &Self {
+        self.git(&["-C", path, "init", "-q"]);
+        self.git(&["-C", path, "add", "-A"]);
+        self.git(&["-C", path, "commit", "-q", "-m", "inner"]);
+        self
+    }
+
+    /// The binary as a user who may do nothing in particular, if this one is root; everybody may look at the project.
+    pub fn as_nobody(&self, arguments: &[&str]) -> Command {
+        let copy = self.folder.path().join("probity");
+        fs::copy(env!("CARGO_BIN_EXE_probity"), &copy).unwrap();
+        fs::set_permissions(self.folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let mut command = self.environment(Command::new(copy));
+        command.args(arguments).env("HOME", "/nonexistent").env("PATH", "/usr/bin:/bin");
+        if rustix::process::geteuid().is_root() {
+            command.uid(65534).gid(65534);
+        }
+        command
     }
 
     fn environment(&self, mut command: Command) -> Command {

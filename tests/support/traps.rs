@@ -72,7 +72,8 @@ const PROGRAMS: [&str; 24] = [
 ];
 
 /// Repositories that carry the whole set: where they are in the tree, and what their markers begin with.
-pub const REPOSITORIES: [(&str, &str); 4] = [("", "top"), ("sub", "sub"), ("owned", "owned"), ("elsewhere", "elsewhere")];
+pub const REPOSITORIES: [(&str, &str); 4] =
+    [("", "top"), ("sub", "sub"), ("owned", "owned"), ("elsewhere", "elsewhere")];
 
 /// An ordinary folder of the tree that looks like a repository.
 pub const POSING: &str = "vendor/lib";
@@ -95,8 +96,7 @@ const ATTRIBUTES: &str = "filtered.txt filter=trap\nprocessed.txt filter=process
 
 /// The traps that git 2.47 itself never runs, kept since a change of git would be one of their kind: an alias does not
 /// shadow what is built in, and what is needed before a command is chosen is not taken from `config.worktree`.
-const DUDS: [&str; 6] =
-    ["top.shadow", "sub.shadow", "owned.shadow", "elsewhere.shadow", "owned.alias", "owned.pager"];
+const DUDS: [&str; 6] = ["top.shadow", "sub.shadow", "owned.shadow", "elsewhere.shadow", "owned.alias", "owned.pager"];
 
 /// Where the traps of a repository are written.
 enum Place {
@@ -228,8 +228,6 @@ pub fn environment(root: &Path, marker_dir: &Path) -> Vec<(&'static str, OsStrin
     set.push(("GIT_LITERAL_PATHSPECS", "0".into()));
     set.push(("GIT_EXEC_PATH", programs.into()));
     let mut path = OsString::from(":.:");
-    path.push(root.join("deep"));
-    path.push(":");
     path.push(std::env::var_os("PATH").unwrap());
     set.push(("PATH", path));
     set
@@ -250,7 +248,8 @@ pub fn duds(root: &Path, marker_dir: &Path) -> Vec<String> {
     let mut expected = vec!["path".to_owned(), "update".to_owned(), "posing.fsmonitor".to_owned()];
     for (_, prefix) in REPOSITORIES {
         expected.extend(PROGRAMS.iter().map(|name| format!("{prefix}.{name}")));
-        expected.extend(HOOKS.iter().flat_map(|name| [format!("{prefix}.hook-{name}"), format!("{prefix}.path-{name}")]));
+        expected
+            .extend(HOOKS.iter().flat_map(|name| [format!("{prefix}.hook-{name}"), format!("{prefix}.path-{name}")]));
     }
     let fired = markers(marker_dir);
     expected.retain(|name| !fired.contains(name) && !DUDS.contains(&name.as_str()));
@@ -303,7 +302,11 @@ fn set_off(folder: &Path, prefix: &str) {
     let (ours, theirs) = (side("ours\n"), side("theirs\n"));
     call(&["merge-tree", "--write-tree", &ours, &theirs]);
     let mut terminal = Command::new("script");
-    terminal.args(["-qec", "git log", "/dev/null"]).current_dir(folder).env("GIT_NO_REPLACE_OBJECTS", "1").env("TERM", "xterm");
+    terminal
+        .args(["-qec", "git log", "/dev/null"])
+        .current_dir(folder)
+        .env("GIT_NO_REPLACE_OBJECTS", "1")
+        .env("TERM", "xterm");
     let _ = terminal.stdin(Stdio::null()).output();
 }
 

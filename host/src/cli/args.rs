@@ -17,6 +17,7 @@ Exit codes:
   1  failed, error, timed out, interrupted or stale
   2  nothing was verified, or the arguments or the configuration are wrong
   3  what ran was green, but it was not everything
+  4  passed, but stdout could not be written to
   70 a bug in probity
 
 Probity reads `probity.toml` in this folder or the nearest one above it.";
@@ -103,8 +104,8 @@ pub(super) struct Show {
     #[arg(long)]
     pub(super) log: bool,
 
-    /// Write the record as JSON
-    #[arg(long, conflicts_with = "log")]
+    /// Write the whole record as JSON
+    #[arg(long, conflicts_with_all = ["log", "check"])]
     pub(super) json: bool,
 }
 

@@ -82,6 +82,7 @@ impl From<StoreError> for CliError {
             }
             StoreError::Locked(_)
             | StoreError::ReadOnly(_)
+            | StoreError::Unreadable(_)
             | StoreError::Damaged(_)
             | StoreError::Full(_)
             | StoreError::Sqlite { .. }

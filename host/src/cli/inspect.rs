@@ -2,12 +2,12 @@
 
 use super::args::Inspect;
 use super::error::CliError;
+use super::prepare;
 use super::printer::Printer;
-use crate::guest::{Host, Pack};
+use crate::guest::Pack;
 use crate::model::Scope;
 use crate::pack;
 use crate::report::escape;
-use crate::system;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -15,7 +15,7 @@ pub(super) fn inspect(folder: &Path, options: &Inspect, printer: &Printer) -> Re
     let shown = options.file.display().to_string();
     let bytes = pack::read_component(&folder.join(&options.file), &shown)
         .map_err(|error| CliError::usage(error.to_string()))?;
-    let host = Host::open(system::compiled_folder());
+    let host = prepare::host()?;
     printer.status(Some("loading the pack"));
     let loaded = host.load(&bytes);
     printer.status(None);

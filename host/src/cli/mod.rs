@@ -19,6 +19,10 @@ use std::process::ExitCode;
 
 /// Parses the arguments of this process, does what they say, and returns its exit code.
 pub fn main() -> ExitCode {
+    // What guests run in. It comes first since it must do nothing else, and is not for people.
+    if std::env::args_os().nth(1).is_some_and(|word| word == "worker") {
+        return ExitCode::from(u8::from(crate::worker::serve().is_err()));
+    }
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => return printer::usage(&error),
@@ -26,7 +30,14 @@ pub fn main() -> ExitCode {
     printer::start_log(arguments.verbose);
     let printer = Printer::new(arguments.color);
     match dispatch(&arguments, &printer) {
-        Ok(code) => ExitCode::from(code),
+        Ok(code) => match printer.lost() {
+            None => ExitCode::from(code),
+            Some(error) => {
+                printer.error(&CliError::trouble(format!("stdout could not be written to: {error}")));
+                // What was asked for was not delivered, whatever it would have said.
+                ExitCode::from(if code == 0 { 4 } else { code })
+            }
+        },
         Err(error) => {
             printer.error(&error);
             ExitCode::from(error.exit_code())

@@ -3,10 +3,10 @@
 use super::error::CliError;
 use super::printer::Printer;
 use crate::config::{self, Body, Command, Config, ConfigError, Diagnostic, Globs, Logic, Scenario, did_you_mean};
-use crate::guest::{Host, Pack};
+use crate::guest::{Host, Pack, SchemaError};
 use crate::model::{CheckId, Mount, PackName};
 use crate::native::{self, Environment};
-use crate::pack;
+use crate::pack::{self, SourceError};
 use crate::plan::Resolved;
 use crate::subject::Workspace;
 use crate::subject::git::Repository;
@@ -53,6 +53,13 @@ pub(super) fn scenario<'a>(config: &'a Config, name: &str) -> Result<&'a Scenari
     })
 }
 
+/// What loads packs: its guests run in processes of this very program.
+pub(super) fn host() -> Result<Host, CliError> {
+    let program = std::env::current_exe()
+        .map_err(|error| CliError::trouble(format!("the program's own file cannot be found: {error}")))?;
+    Ok(Host::new(program, system::compiled_folder().zip(system::key())))
+}
+
 /// The packs that the logic checks of a scenario are in.
 pub(super) fn packs(
     project: &Project,
@@ -85,6 +92,10 @@ pub(super) fn packs(
                 }
                 Err(error) => mistakes.push(at_source(error.to_string())),
             },
+            Err(error @ SourceError::Missing { .. }) => {
+                let help = "correct `source`, which is relative to the folder of `probity.toml`, or put it there";
+                mistakes.push(at_source(error.to_string()).help(help));
+            }
             Err(error) => mistakes.push(at_source(error.to_string())),
         }
     }
@@ -134,7 +145,7 @@ fn resolve_one<'a>(project: &Project, logic: &Logic, pack: &'a Pack) -> Result<R
         );
         return Err(vec![Diagnostic::new(logic.use_span.clone(), title).help(help)]);
     };
-    let mut mistakes = config_mistakes(logic, info.config_schema.as_deref());
+    let mut mistakes = config_mistakes(logic, pack, info.config_schema.as_deref());
     let mut globs = |patterns: &[String]| {
         Globs::new(patterns).map_err(|error| {
             let title = format!(
@@ -171,7 +182,7 @@ fn resolve_one<'a>(project: &Project, logic: &Logic, pack: &'a Pack) -> Result<R
 }
 
 /// What is wrong with a check's configuration, by the check's own schema.
-fn config_mistakes(logic: &Logic, schema: Option<&str>) -> Vec<Diagnostic> {
+fn config_mistakes(logic: &Logic, pack: &Pack, schema: Option<&str>) -> Vec<Diagnostic> {
     let span = logic.config_span.clone().unwrap_or_else(|| logic.use_span.clone());
     let Some(schema) = schema else {
         if logic.config.is_empty() {
@@ -181,8 +192,16 @@ fn config_mistakes(logic: &Logic, schema: Option<&str>) -> Vec<Diagnostic> {
         return vec![Diagnostic::new(span, title).help("remove `config`")];
     };
     let config = serde_json::Value::Object(logic.config.clone());
-    let Err(errors) = crate::worker::validate_config(schema, &config) else { return Vec::new() };
-    let one = |error: crate::worker::SchemaError| {
+    let errors = match pack.validate(schema, &config) {
+        Ok(errors) => errors,
+        Err(error) => {
+            return vec![Diagnostic::new(
+                span,
+                format!("the configuration of `{}/{}` cannot be checked: {error}", logic.pack, logic.check),
+            )];
+        }
+    };
+    let one = |error: SchemaError| {
         let span = logic.config_spans.get(&error.pointer).cloned().unwrap_or_else(|| span.clone());
         let title = format!("check `{}/{}` refuses its configuration: {}", logic.pack, logic.check, error.message);
         let diagnostic = Diagnostic::new(span, title);
@@ -208,7 +227,9 @@ pub(super) fn environment(command: &Command) -> Environment {
 
 /// Where records are, for commands that only look. The configuration is not needed, only its place.
 pub(super) fn state_to_read(folder: &Path) -> Result<PathBuf, CliError> {
-    if let Some(repository) = Repository::discover(folder)? {
+    // From where `verify` starts: a submodule's own repository keeps no records of the project around it.
+    let project = folder.ancestors().find(|above| above.join("probity.toml").is_file()).unwrap_or(folder);
+    if let Some(repository) = Repository::discover(project)? {
         return Ok(repository.common.join("probity"));
     }
     let kept = |above: &&Path| above.join(".probity").is_dir() || above.join("probity.toml").is_file();

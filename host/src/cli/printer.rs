@@ -7,6 +7,7 @@ use crate::config::Colour;
 use crate::report::{Style, escape};
 use anstyle::{AnsiColor, Style as Ansi};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::cell::RefCell;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -19,6 +20,8 @@ pub(super) struct Printer {
     stderr: Style,
     /// On a terminal: what runs now.
     spinner: Option<ProgressBar>,
+    /// Why data did not reach stdout.
+    lost: RefCell<Option<io::Error>>,
 }
 
 impl Printer {
@@ -39,6 +42,7 @@ impl Printer {
             stdout: style(io::stdout().is_terminal()),
             stderr: style(io::stderr().is_terminal()),
             spinner: progress.then(spinner),
+            lost: RefCell::new(None),
         }
     }
 
@@ -74,7 +78,11 @@ impl Printer {
         self.quietly(|| {
             let mut out = io::stdout().lock();
             // A reader that went away has read what it wanted.
-            let _ = out.write_all(bytes).and_then(|()| out.flush());
+            if let Err(error) = out.write_all(bytes).and_then(|()| out.flush())
+                && error.kind() != io::ErrorKind::BrokenPipe
+            {
+                self.lost.replace(Some(error));
+            }
         });
     }
 
@@ -83,6 +91,11 @@ impl Printer {
         self.quietly(|| {
             let _ = writeln!(io::stderr().lock(), "{text}");
         });
+    }
+
+    /// Why something did not reach stdout, if anything did not. A reader that went away has read what it wanted.
+    pub(super) fn lost(&self) -> Option<io::Error> {
+        self.lost.take()
     }
 
     pub(super) fn error(&self, error: &CliError) {
@@ -110,7 +123,8 @@ impl Printer {
     pub(super) fn status(&self, what: Option<&str>) {
         let Some(spinner) = &self.spinner else { return };
         if let Some(what) = what {
-            spinner.reset_elapsed();
+            // Also takes it back from having been finished.
+            spinner.reset();
             spinner.set_message(escape(what));
             spinner.set_draw_target(ProgressDrawTarget::stderr());
             spinner.enable_steady_tick(Duration::from_millis(100));

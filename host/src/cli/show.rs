@@ -4,7 +4,7 @@ use super::args::Show;
 use super::error::CliError;
 use super::printer::Printer;
 use super::{prepare, verify};
-use crate::model::{Record, RecordRow, Row};
+use crate::model::{CheckOutcome, Record, RecordRow, Row, SkipReason};
 use crate::report::{Human, escape};
 use crate::store::{Store, StoreError, read_log};
 use std::fmt::Write as _;
@@ -17,9 +17,9 @@ pub(super) fn show(folder: &Path, options: &Show, printer: &Printer) -> Result<u
     let row = options.check.as_deref().map(|id| one(&record, id)).transpose()?;
     if options.log {
         let bytes = match row {
-            Some((_, around)) => match &around.log {
+            Some((row, around)) => match &around.log {
                 Some(log) => read_log(&state, log),
-                None => return Err(CliError::usage(format!("check `{}` left no output in this run", around.id))),
+                None => return Err(no_output(row, around)),
             },
             None => std::fs::read(state.join("logs").join(record.run.as_str()).join("verify.log")),
         };
@@ -31,10 +31,10 @@ pub(super) fn show(folder: &Path, options: &Show, printer: &Printer) -> Result<u
         printer.out(&verify::document(&record, true)?);
         return Ok(0);
     }
-    let human = Human::new(printer.style());
+    let human = Human::new(printer.style(), record.run.clone());
     let tail = |around: &RecordRow| verify::tail(&state, around);
     let text = match row {
-        Some((row, around)) => human.check(row, around, tail(around)) + &around_check(around),
+        Some((row, around)) => human.with_all_findings().check(row, around, tail(around)) + &around_check(around),
         None => header(&record) + &human.record(&record, tail),
     };
     printer.out(&text);
@@ -47,6 +47,16 @@ fn one<'a>(record: &'a Record, id: &str) -> Result<(&'a Row, &'a RecordRow), Cli
         let known: Vec<&str> = record.verdict.rows.iter().map(|row| row.id.as_str()).collect();
         CliError::usage(format!("run {} has no check `{id}`", record.run)).hint(&format!("it has {}", known.join(", ")))
     })
+}
+
+fn no_output(row: &Row, around: &RecordRow) -> CliError {
+    let why = match &row.outcome {
+        CheckOutcome::Skipped(SkipReason::AfterFailure(id)) => format!("was skipped after `{id}`"),
+        CheckOutcome::Skipped(_) => "was skipped".to_owned(),
+        _ => "is no command".to_owned(),
+    };
+    CliError::usage(format!("check `{}` {why}, so it has no output in this run", around.id))
+        .hint("`probity show --check` has what it found")
 }
 
 fn header(record: &Record) -> String {

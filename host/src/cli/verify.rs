@@ -4,7 +4,7 @@ use super::args::Verify;
 use super::error::CliError;
 use super::prepare::{self, Project};
 use super::printer::Printer;
-use crate::guest::{Host, Pack};
+use crate::guest::Pack;
 use crate::model::{CheckKind, Digest, Event, PackName, Record, RecordRow, RunOutcome};
 use crate::native::Stop;
 use crate::plan::{self, Plan};
@@ -29,7 +29,7 @@ const TAIL_BYTES: u64 = 16 << 10;
 pub(super) fn verify(folder: &Path, options: &Verify, printer: &Printer) -> Result<u8, CliError> {
     // From here on Ctrl-C ends the run in order, whatever it is at.
     let stops = listen()?;
-    let host = Host::open(system::compiled_folder());
+    let host = prepare::host()?;
     let (project, workspace, snapshot) = take(folder, printer)?;
     let scenario = prepare::scenario(&project.config, &options.scenario)?;
     let packs = prepare::packs(&project, scenario, &host, printer)?;
@@ -184,7 +184,7 @@ fn show(event: &Event, place: &Place, printer: &Printer) {
         Event::CheckFinished { .. } | Event::RunFinished { .. } => printer.status(None),
         Event::RunStarted { .. } => {}
     }
-    let text = Human::new(printer.style()).text(event, |record| tail(&place.state, record));
+    let text = Human::new(printer.style(), place.run.clone()).text(event, |record| tail(&place.state, record));
     if !text.is_empty() {
         printer.out(&text);
     }

@@ -1,8 +1,9 @@
 //! Compiled code on disk, so that a pack is compiled once for each user and not once for each run.
 //!
 //! It is machine code that will be executed, so the folder must be this user's and nobody else's to write. A file is
-//! written under another name and renamed, so a reader sees all of it or none, and it begins with a digest of the rest,
-//! so damage is noticed. Losing the cache costs time: trouble here becomes a warning and never an error.
+//! written under another name and renamed, so a reader sees all of it or none, and it begins with a keyed hash of its
+//! name and the rest: damage is noticed, and so is code that somebody without the key put there, say with a restored
+//! cache. Losing the cache costs time: trouble here becomes a warning and never an error.
 
 use crate::model::{Context, Digest, Encoder};
 use std::fs;
@@ -10,9 +11,9 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 /// What a file begins with. Another layout gets another number; files with other beginnings are made again.
-const MAGIC: &[u8; 20] = b"probity artefact 01\n";
+const MAGIC: &[u8; 20] = b"probity artefact 02\n";
 
-/// Magic and digest.
+/// Magic and keyed hash.
 const HEADER: usize = MAGIC.len() + 32;
 
 /// The largest file that is read back: compiled code of the largest component has been seen to be three times as large.
@@ -22,18 +23,20 @@ const MAX_FILE: u64 = 1 << 30;
 #[derive(Debug)]
 pub(super) struct Cache {
     folder: PathBuf,
+    key: [u8; 32],
 }
 
 /// The name of a component's compiled code: made of the component and of everything that the code depends on.
 pub(super) fn name(component: &Digest, compatibility: &str) -> String {
     let mut encoder = Encoder::new();
-    encoder.digest(component).text(compatibility);
+    // With the layout in the name, files of an older one are passed over and not called damaged.
+    encoder.digest(component).text(compatibility).bytes(MAGIC);
     format!("{}.code", encoder.finish(Context::Artefact).hex())
 }
 
 impl Cache {
-    pub(super) fn new(folder: PathBuf) -> Self {
-        Self { folder }
+    pub(super) fn new(folder: PathBuf, key: [u8; 32]) -> Self {
+        Self { folder, key }
     }
 
     /// The code under this name; none if there is none that can be trusted.
@@ -47,7 +50,7 @@ impl Cache {
             return None;
         }
         let path = self.folder.join(name);
-        match read(&path) {
+        match self.read(name, &path) {
             Ok(Some(code)) => Some(code),
             Ok(None) => {
                 warnings.push(format!("compiled code {} is damaged and is made again", path.display()));
@@ -79,31 +82,41 @@ impl Cache {
         // Made with mode 0600 under a random name.
         let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(&self.folder)?;
         file.write_all(MAGIC)?;
-        file.write_all(Digest::of(code).as_bytes())?;
+        file.write_all(self.mac(name, code).as_bytes())?;
         file.write_all(code)?;
         // Without this a crash of the machine could leave the new name with no contents.
         file.as_file().sync_all()?;
         file.persist(self.folder.join(name)).map_err(|error| error.error)?;
         Ok(())
     }
-}
 
-/// What is in the file; none if it is not what was written.
-fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    let file = open(path)?;
-    let metadata = file.metadata()?;
-    if !metadata.is_file() || metadata.len() > MAX_FILE {
-        return Ok(None);
+    /// What is in the file; none if it is not what was written.
+    fn read(&self, name: &str, path: &Path) -> io::Result<Option<Vec<u8>>> {
+        let file = open(path)?;
+        let metadata = file.metadata()?;
+        if !metadata.is_file() || metadata.len() > MAX_FILE {
+            return Ok(None);
+        }
+        check_owner(&metadata)?;
+        let mut bytes = Vec::new();
+        file.take(MAX_FILE).read_to_end(&mut bytes)?;
+        let Some((header, code)) = bytes.split_at_checked(HEADER) else { return Ok(None) };
+        // Comparing hashes takes the same time wherever they differ.
+        let known = header[..MAGIC.len()] == *MAGIC
+            && <[u8; 32]>::try_from(&header[MAGIC.len()..]).is_ok_and(|mac| self.mac(name, code) == mac);
+        if !known {
+            return Ok(None);
+        }
+        bytes.drain(..HEADER);
+        Ok(Some(bytes))
     }
-    check_owner(&metadata)?;
-    let mut bytes = Vec::new();
-    file.take(MAX_FILE).read_to_end(&mut bytes)?;
-    let Some((header, code)) = bytes.split_at_checked(HEADER) else { return Ok(None) };
-    if header[..MAGIC.len()] != *MAGIC || header[MAGIC.len()..] != *Digest::of(code).as_bytes() {
-        return Ok(None);
+
+    /// What vouches for some code under a name.
+    fn mac(&self, name: &str, code: &[u8]) -> blake3::Hash {
+        let mut hasher = blake3::Hasher::new_keyed(&self.key);
+        hasher.update(&(name.len() as u64).to_le_bytes()).update(name.as_bytes()).update(code);
+        hasher.finalize()
     }
-    bytes.drain(..HEADER);
-    Ok(Some(bytes))
 }
 
 #[cfg(unix)]
@@ -161,7 +174,7 @@ mod tests {
 
     fn cache() -> (tempfile::TempDir, Cache) {
         let temp = tempfile::tempdir().unwrap();
-        let cache = Cache::new(temp.path().join("a/code"));
+        let cache = Cache::new(temp.path().join("a/code"), [7; 32]);
         (temp, cache)
     }
 
@@ -216,7 +229,7 @@ mod tests {
         assert_eq!(put(&cache, b"code").len(), 1);
         fs::set_permissions(&cache.folder, fs::Permissions::from_mode(0o700)).unwrap();
         assert_eq!(get(&cache).1, 0);
-        let link = Cache::new(temp.path().join("link"));
+        let link = Cache::new(temp.path().join("link"), [7; 32]);
         std::os::unix::fs::symlink(&cache.folder, &link.folder).unwrap();
         assert_eq!(get(&link), (None, 1));
         // And a link in place of a file is not followed.
@@ -230,7 +243,7 @@ mod tests {
     fn a_folder_that_cannot_be_is_a_warning() {
         let (temp, _) = cache();
         fs::write(temp.path().join("file"), "").unwrap();
-        let cache = Cache::new(temp.path().join("file/code"));
+        let cache = Cache::new(temp.path().join("file/code"), [7; 32]);
         assert!(get(&cache).0.is_none());
         assert_eq!(put(&cache, b"code").len(), 1);
     }

@@ -1,11 +1,14 @@
 //! One check, run: once for the tree, or once for each file with the results put together in path order.
 
+use super::process::{Lost, Patience, Worker};
 use super::validate::Judge;
-use super::{GuestError, Limits, Pack, View};
-use crate::model::{Change, CheckInfo, Entry, ErrorKind, Finding, Place, Refusal, Report, Request, Scope};
-use crate::worker::{BigStack, Called, on_big_stack, on_big_stacks};
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use super::{GuestError, Limits, LoadError, Node, Pack, Place as Seats, View, Walls, What};
+use crate::model::{Change, CheckInfo, Entry, ErrorKind, Finding, Mount, Place, Refusal, Report, Request, Scope};
+use crate::worker::{Ask, Called, ContentsError, Say};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 /// Bytes that the findings of one check may have over all files. Each call is bounded on its own, and ten thousand of
 /// them at their bound would still be more than a machine holds.
@@ -34,6 +37,10 @@ pub struct Job<'a> {
     pub limits: &'a Limits,
     /// Where randomness comes from: must depend on nothing but the check's inputs.
     pub seed: &'a [u8; 32],
+    /// When it has to be done, beside the wall of each call.
+    pub deadline: Option<Instant>,
+    /// Set from outside when nobody wants the result any more.
+    pub cancelled: Option<&'a AtomicBool>,
 }
 
 /// What became of a check.
@@ -45,6 +52,10 @@ pub enum CheckResult {
     Refused(Refusal),
     /// It could not be run to its end.
     Error(GuestError),
+    /// It was stopped at its deadline or at the wall of a call.
+    TimedOut,
+    /// It was called off.
+    Cancelled,
 }
 
 /// One run of a check.
@@ -56,98 +67,338 @@ pub struct CheckRun {
     pub fuel: Option<u64>,
     /// What the guest wrote to its outputs: of an error, in the call that failed; otherwise of all calls, bounded.
     pub stderr: String,
+    /// The walls that stood around its processes. None where none was started.
+    pub walls: Option<Walls>,
 }
+
+impl CheckRun {
+    fn without(result: CheckResult) -> Self {
+        Self { result, fuel: None, stderr: String::new(), walls: None }
+    }
+}
+
+/// How many files go ahead of the answer about the first of them: while the worker judges one, the next ones are on
+/// their way.
+const AHEAD: usize = 32;
+
+/// How many bytes of contents go ahead. Below what a pipe takes, so that giving never waits for a worker that waits for
+/// its answer to be taken.
+const AHEAD_BYTES: usize = 512 << 10;
+
+/// A file up to this size is sent with the question; of a larger one the pieces that are read are asked for.
+const INLINE: u64 = 256 << 10;
+
+/// The most bytes that a worker asks for at once.
+const PIECE: usize = 2 << 20;
 
 impl Pack {
     /// Runs one of this pack's checks.
     pub fn run_check(&self, job: &Job<'_>) -> CheckRun {
+        let walls = Mutex::new(None);
         let run = match job.check.scope {
-            Scope::Tree => on_big_stack(|stack| self.run_tree(stack, job)),
-            Scope::File => self.run_files(job),
+            Scope::Tree => self.run_tree(job, &walls),
+            Scope::File => self.run_files(job, &walls),
         };
-        run.unwrap_or_else(|error| {
-            let error = GuestError::new(ErrorKind::Host, format!("no thread can be started: {error}"));
-            CheckRun { result: CheckResult::Error(error), fuel: None, stderr: String::new() }
-        })
+        let mut run = run.unwrap_or_else(|stop| CheckRun::without(stop.result()));
+        run.walls = *walls.lock().unwrap_or_else(PoisonError::into_inner);
+        run
     }
 
-    fn run_tree(&self, stack: &BigStack, job: &Job<'_>) -> CheckRun {
-        let request = Request {
-            check: job.check.id.clone(),
-            config: job.config.to_owned(),
-            files: job.files.to_vec(),
-            changes: job.changes.map(<[Change]>::to_vec),
+    fn run_tree(&self, job: &Job<'_>, walls: &Mutex<Option<Walls>>) -> Result<CheckRun, Stop> {
+        let question = Question {
+            request: job.request(job.files.to_vec(), job.changes.map(<[Change]>::to_vec)),
+            view: job.view.clone(),
+            nodes: Vec::new(),
+            seed: *job.seed,
+            about: None,
         };
-        let call = self.call(stack, job, &Judge::new(job.check), &request, job.view, job.seed, None);
+        let judge = Judge::new(job.check);
+        let called = self.seated(job, walls, |seat| {
+            let nodes = if seat.is_remote() { job.view.nodes() } else { Vec::new() };
+            let question = Question { nodes, ..question };
+            seat.ask(job, &question)?;
+            seat.answer(job, question)
+        })?;
+        let call = judged(&judge, called);
         let result = match call.result {
             Ok(Ok(report)) => CheckResult::Report(report),
             Ok(Err(refusal)) => CheckResult::Refused(refusal),
             Err(error) => CheckResult::Error(error),
         };
-        CheckRun { result, fuel: call.fuel, stderr: call.stderr }
+        Ok(CheckRun { fuel: call.fuel, stderr: call.stderr, ..CheckRun::without(result) })
     }
 
-    /// One call, its report judged. A finding without a place is about the file `about`, if the call is about one.
-    #[expect(clippy::too_many_arguments, reason = "the parts of one call, each of its own kind")]
-    fn call(
-        &self,
-        stack: &BigStack,
-        job: &Job<'_>,
-        judge: &Judge<'_>,
-        request: &Request,
-        view: &View,
-        seed: &[u8; 32],
-        about: Option<&str>,
-    ) -> Called {
-        let called = self.program.run(stack, request, view.clone(), job.limits, seed);
-        let Called { result, fuel, stderr } = called;
-        let result = match result {
-            Ok(Ok(mut report)) => {
-                if let Some(path) = about {
-                    let place = || Place { path: path.to_owned(), start: None, end: None };
-                    report.findings.iter_mut().for_each(|finding| {
-                        finding.place.get_or_insert_with(place);
-                    });
-                }
-                judge.report(report, request, view).map(Ok).map_err(|message| GuestError {
-                    kind: ErrorKind::BadResult,
-                    message: format!("what it returned breaks the contract: {message}"),
-                    stderr: stderr.clone(),
-                })
-            }
-            other => other,
-        };
-        Called { fuel: fuel.filter(|_| result.is_ok()), result, stderr }
-    }
-
-    fn run_files(&self, job: &Job<'_>) -> std::io::Result<CheckRun> {
+    fn run_files(&self, job: &Job<'_>, walls: &Mutex<Option<Walls>>) -> Result<CheckRun, Stop> {
         let judge = Judge::new(job.check);
         let progress = Progress::new(job.files.len());
-        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(job.files.len()).max(1);
-        let calls = on_big_stacks(threads, |stack| {
-            let mut calls = Vec::new();
-            while let Some(index) = progress.next() {
-                let call = self.run_file(stack, job, &judge, &job.files[index]);
-                progress.done(index, &call);
-                calls.push((index, call));
-            }
-            calls
-        })?;
-        let mut calls: Vec<_> = calls.into_iter().flatten().collect();
+        // A worker takes about as long to start as it takes to judge a hundred files.
+        let threads =
+            std::thread::available_parallelism().map_or(1, usize::from).min(job.files.len().div_ceil(64)).max(1);
+        let serve = || {
+            self.seated(job, walls, |seat| {
+                let mut calls = Vec::new();
+                let mut waiting: VecDeque<(usize, Question)> = VecDeque::new();
+                let mut ahead = 0;
+                loop {
+                    while waiting.len() < AHEAD && ahead < AHEAD_BYTES {
+                        let Some(index) = progress.next() else { break };
+                        let question = job.about(&job.files[index]);
+                        seat.ask(job, &question)?;
+                        ahead += question.weight();
+                        waiting.push_back((index, question));
+                    }
+                    let Some((index, question)) = waiting.pop_front() else { return Ok(calls) };
+                    ahead -= question.weight();
+                    let call = judged(&judge, seat.answer(job, question)?);
+                    progress.done(index, &call);
+                    calls.push((index, call));
+                }
+            })
+        };
+        let served: Vec<Result<Vec<(usize, Called)>, Stop>> = std::thread::scope(|scope| {
+            let others: Vec<_> = (1..threads).map(|_| scope.spawn(serve)).collect();
+            let mut served = vec![serve()];
+            served.extend(
+                others.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))),
+            );
+            served
+        });
+        let mut calls = Vec::with_capacity(job.files.len());
+        for one in served {
+            calls.extend(one?);
+        }
         calls.sort_unstable_by_key(|(index, _)| *index);
         Ok(merge(job, calls))
     }
 
-    fn run_file(&self, stack: &BigStack, job: &Job<'_>, judge: &Judge<'_>, file: &Entry) -> Called {
-        let changes = job
+    /// Does some work with a place where calls are carried out.
+    fn seated<R: Send>(
+        &self,
+        job: &Job<'_>,
+        walls: &Mutex<Option<Walls>>,
+        work: impl FnOnce(&mut Seat<'_>) -> Result<R, Stop> + Send,
+    ) -> Result<R, Stop> {
+        match &self.place {
+            Seats::Workers(program) => {
+                let failed = |error: LoadError| Stop::Error(GuestError::new(ErrorKind::Host, error.to_string()));
+                let (mut worker, stand) = Worker::load(program, &self.code).map_err(failed)?;
+                // All are processes of one program on one machine, so the walls of one are those of all.
+                walls.lock().unwrap_or_else(PoisonError::into_inner).replace(stand);
+                let (check, config, limits) = (job.check.id.clone(), job.config.to_owned(), job.limits.clone());
+                worker.ask(&Ask::Job { check, config, limits }).map_err(|error| Stop::lost(&error))?;
+                work(&mut Seat::Remote(worker))
+            }
+            #[cfg(test)]
+            Seats::Here => {
+                let _ = walls;
+                let engine = crate::worker::Engine::new().unwrap();
+                let program = super::tests::program(&engine, &self.code).unwrap();
+                crate::worker::on_big_stack(|stack| work(&mut Seat::Here(&program, stack))).unwrap()
+            }
+        }
+    }
+}
+
+impl Job<'_> {
+    fn request(&self, files: Vec<Entry>, changes: Option<Vec<Change>>) -> Request {
+        Request { check: self.check.id.clone(), config: self.config.to_owned(), files, changes }
+    }
+
+    /// The question about one file, which sees nothing else.
+    fn about(&self, file: &Entry) -> Question {
+        let changes = self
             .changes
             .map(|changes| changes.iter().filter(|change| change.path == file.path).cloned().collect::<Vec<_>>());
-        let request =
-            Request { check: job.check.id.clone(), config: job.config.to_owned(), files: vec![file.clone()], changes };
-        let view = job.view.narrowed(&file.path, file.base_path.as_deref());
-        let seed = blake3::keyed_hash(job.seed, file.path.as_bytes());
-        self.call(stack, job, judge, &request, &view, seed.as_bytes(), Some(&file.path))
+        let base = file.base_path.as_deref().and_then(|path| self.view.node(Mount::Base, path));
+        Question {
+            request: self.request(vec![file.clone()], changes),
+            view: self.view.narrowed(&file.path, file.base_path.as_deref()),
+            nodes: self.view.node(Mount::Tree, &file.path).into_iter().chain(base).collect(),
+            seed: *blake3::keyed_hash(self.seed, file.path.as_bytes()).as_bytes(),
+            about: Some(file.path.clone()),
+        }
     }
+
+    /// Until when one call may take.
+    fn patience(&self) -> Patience<'_> {
+        let wall = Instant::now() + self.limits.wall;
+        Patience {
+            deadline: Some(self.deadline.map_or(wall, |deadline| deadline.min(wall))),
+            cancelled: self.cancelled,
+        }
+    }
+}
+
+/// One call, before it is made.
+struct Question {
+    request: Request,
+    view: View,
+    nodes: Vec<Node>,
+    seed: [u8; 32],
+    /// The file it is about, where it is about one.
+    about: Option<String>,
+}
+
+impl Question {
+    /// The one file that goes with the question: key and size.
+    fn inline(&self) -> Option<(u32, usize)> {
+        match self.nodes[..] {
+            [Node { what: What::File { size, key, .. }, .. }] if size <= INLINE && self.about.is_some() => {
+                Some((key, usize::try_from(size).ok()?))
+            }
+            _ => None,
+        }
+    }
+
+    fn weight(&self) -> usize {
+        1024 + self.inline().map_or(0, |(_, size)| size)
+    }
+
+    /// The size of a file that it may read, by key.
+    fn size_of(&self, key: u32) -> Option<u64> {
+        self.nodes.iter().find_map(|node| match node.what {
+            What::File { size, key: granted, .. } if granted == key => Some(size),
+            _ => None,
+        })
+    }
+}
+
+/// Why a check was not carried out to its end.
+enum Stop {
+    Error(GuestError),
+    TimedOut,
+    Cancelled,
+}
+
+impl Stop {
+    fn lost(why: &dyn std::fmt::Display) -> Self {
+        let message = format!("its worker gave no answer, so nothing it said counts: {why}");
+        Self::Error(GuestError::new(ErrorKind::Host, message))
+    }
+
+    fn result(self) -> CheckResult {
+        match self {
+            Self::Error(error) => CheckResult::Error(error),
+            Self::TimedOut => CheckResult::TimedOut,
+            Self::Cancelled => CheckResult::Cancelled,
+        }
+    }
+}
+
+impl From<Lost> for Stop {
+    fn from(lost: Lost) -> Self {
+        match lost {
+            Lost::TimedOut => Self::TimedOut,
+            Lost::Cancelled => Self::Cancelled,
+            Lost::Died(why) => Self::lost(&why),
+        }
+    }
+}
+
+/// Where calls are carried out.
+enum Seat<'a> {
+    Remote(Worker),
+    #[cfg(test)]
+    Here(&'a crate::worker::Program, &'a crate::worker::BigStack),
+    #[cfg(not(test))]
+    #[expect(dead_code, reason = "the lifetime belongs to what only tests have")]
+    Never(std::convert::Infallible, std::marker::PhantomData<&'a ()>),
+}
+
+impl Seat<'_> {
+    fn is_remote(&self) -> bool {
+        matches!(self, Self::Remote(_))
+    }
+
+    /// Sends a question ahead.
+    fn ask(&mut self, job: &Job<'_>, question: &Question) -> Result<(), Stop> {
+        let Self::Remote(worker) = self else { return Ok(()) };
+        // Contents that cannot be had are left for the worker to ask for: then they are gone when they are needed.
+        let inline =
+            question.inline().and_then(|(key, size)| Some((key, job.view.contents().read(key, 0, size).ok()?)));
+        let ask = Ask::Call {
+            files: question.request.files.clone(),
+            changes: question.request.changes.clone(),
+            mounts: job.view.mount_list(),
+            nodes: question.nodes.clone(),
+            seed: question.seed,
+            inline: inline.as_ref().map(|(key, _)| *key),
+        };
+        let sent = worker.ask(&ask).and_then(|()| inline.map_or(Ok(()), |(_, bytes)| worker.give(&bytes)));
+        sent.map_err(|error| Stop::lost(&error))
+    }
+
+    /// Waits for the answer to the oldest question that has none, serving what it asks to read meanwhile.
+    fn answer(&mut self, job: &Job<'_>, question: Question) -> Result<Answered, Stop> {
+        let called = match self {
+            Self::Remote(worker) => {
+                let patience = job.patience();
+                loop {
+                    match worker.hear(patience)? {
+                        Say::Called(called) => break *called,
+                        Say::Need { key, offset, len } => serve(worker, job, &question, key, offset, len)?,
+                        _ => return Err(Stop::lost(&"it answers out of turn")),
+                    }
+                }
+            }
+            #[cfg(test)]
+            Self::Here(program, stack) => {
+                program.run(stack, &question.request, question.view.clone(), job.limits, &question.seed)
+            }
+            #[cfg(not(test))]
+            Self::Never(never, _) => match *never {},
+        };
+        Ok(Answered { called, question })
+    }
+}
+
+/// Gives a worker what it asks to read: only of files that this call was granted, and only within them.
+fn serve(
+    worker: &mut Worker,
+    job: &Job<'_>,
+    question: &Question,
+    key: u32,
+    offset: u64,
+    len: usize,
+) -> Result<(), Stop> {
+    let end = offset.checked_add(len as u64);
+    let granted = question.size_of(key).is_some_and(|size| end.is_some_and(|end| end <= size) && len <= PIECE);
+    if !granted {
+        return Err(Stop::lost(&"it asked for what it was not granted"));
+    }
+    let sent = match job.view.contents().read(key, offset, len) {
+        Ok(bytes) => worker.ask(&Ask::Here).and_then(|()| worker.give(&bytes)),
+        Err(ContentsError::Changed(path) | ContentsError::Failed(path)) => worker.ask(&Ask::Gone { path }),
+    };
+    sent.map_err(|error| Stop::lost(&error))
+}
+
+/// A call that has ended, with what was asked.
+struct Answered {
+    called: Called,
+    question: Question,
+}
+
+/// Holds a report against the contract. A finding without a place is about the file that the call is about.
+fn judged(judge: &Judge<'_>, answered: Answered) -> Called {
+    let Answered { called: Called { result, fuel, stderr }, question } = answered;
+    let result = match result {
+        Ok(Ok(mut report)) => {
+            if let Some(path) = &question.about {
+                let place = || Place { path: path.clone(), start: None, end: None };
+                report.findings.iter_mut().for_each(|finding| {
+                    finding.place.get_or_insert_with(place);
+                });
+            }
+            judge.report(report, &question.request, &question.view).map(Ok).map_err(|message| GuestError {
+                kind: ErrorKind::BadResult,
+                message: format!("what it returned breaks the contract: {message}"),
+                stderr: stderr.clone(),
+            })
+        }
+        other => other,
+    };
+    Called { fuel: fuel.filter(|_| result.is_ok()), result, stderr }
 }
 
 /// Which file is next, and where to stop. Files are handed out in order, so every file before the one that decides has
@@ -202,8 +453,7 @@ fn merge(job: &Job<'_>, calls: Vec<(usize, Called)>) -> CheckRun {
         let path = &job.files[index].path;
         let error = |error: GuestError| CheckRun {
             stderr: error.stderr.clone(),
-            result: CheckResult::Error(error.on(path)),
-            fuel: None,
+            ..CheckRun::without(CheckResult::Error(error.on(path)))
         };
         match call.result {
             Ok(Ok(one)) => {
@@ -227,7 +477,7 @@ fn merge(job: &Job<'_>, calls: Vec<(usize, Called)>) -> CheckRun {
                 not_applicable.get_or_insert(refusal);
             }
             Ok(Err(refusal)) => {
-                return CheckRun { result: CheckResult::Refused(refusal), fuel: None, stderr: call.stderr };
+                return CheckRun { stderr: call.stderr, ..CheckRun::without(CheckResult::Refused(refusal)) };
             }
             Err(failed) => return error(failed),
         }
@@ -241,5 +491,5 @@ fn merge(job: &Job<'_>, calls: Vec<(usize, Called)>) -> CheckRun {
         Some(refusal) if !judged => CheckResult::Refused(refusal),
         _ => CheckResult::Report(report),
     };
-    CheckRun { result, fuel, stderr }
+    CheckRun { fuel, stderr, ..CheckRun::without(result) }
 }

@@ -138,6 +138,8 @@ pub struct RecordRow {
     pub stderr: Option<String>,
     /// Fuel a guest used, summed over its calls; none unless every call returned.
     pub fuel: Option<u64>,
+    /// The walls around the processes that a guest ran in: `landlock, seccomp`, or what of these stood, or `none`.
+    pub walls: Option<String>,
 }
 
 /// A verdict with everything around it.
@@ -161,6 +163,9 @@ pub struct Record {
     pub dirty: Option<bool>,
     /// Paths that moved while the run went on, sorted; at most the first hundred.
     pub moved: Vec<String>,
+    /// Paths that packs did not get to see, since their names are not UTF-8 or they are no files; at most the first
+    /// hundred.
+    pub hidden: Vec<String>,
     /// Which Probity and which engine.
     pub engine: String,
     /// In declared order, one for each row of the verdict.

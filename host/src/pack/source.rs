@@ -17,9 +17,7 @@ const MAX_COMPONENT: u64 = 64 << 20;
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
     /// There is nothing.
-    #[error(
-        "there is no {what} at `{path}`\nhelp: correct `source`, which is relative to the folder of `probity.toml`, or put the {what} there"
-    )]
+    #[error("there is no {what} at `{path}`")]
     Missing {
         /// `file` or `folder`.
         what: &'static str,

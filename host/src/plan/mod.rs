@@ -10,7 +10,6 @@ use crate::model::{
 use crate::native::Environment;
 use crate::subject::{Kind, Snapshot};
 use std::collections::BTreeMap;
-use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
 /// What a run will do.
@@ -61,6 +60,8 @@ pub enum Work {
         config: String,
         /// The files in scope.
         files: Vec<Entry>,
+        /// Paths in scope that this user cannot read: nothing can be said of them.
+        unreadable: Vec<String>,
         /// What it may read: for each mount, what it asks for and what the project allows.
         grant: Grant,
         /// What it may use.
@@ -164,15 +165,15 @@ fn command_unit(check: &Check, command: &Command, environment: Environment) -> U
         encoder.text(argument);
     }
     encoder.integer(command.inherit_env.into());
-    // What is inherited changes with every terminal; only what the configuration adds defines the check.
-    let defining: Vec<_> = if command.inherit_env {
-        command.env.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect()
-    } else {
-        environment.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect()
-    };
-    encoder.integer(defining.len() as u64);
-    for (name, value) in defining {
-        encoder.bytes(name).digest(&Digest::of(value));
+    // What is passed on differs from place to place, and the verdict is to be the same in all of them: the definition
+    // says which variables are passed and which values the configuration sets.
+    encoder.integer(command.pass_env.len() as u64);
+    for name in &command.pass_env {
+        encoder.text(name);
+    }
+    encoder.integer(command.env.len() as u64);
+    for (name, value) in &command.env {
+        encoder.text(name).digest(&Digest::of(value.as_bytes()));
     }
     let definition = encoder.finish(Context::Definition);
     Unit {
@@ -206,6 +207,9 @@ fn logic_unit(
             && resolved.files.matches(path)
             && logic.files.as_ref().is_none_or(|globs| globs.matches(path))
     };
+    let unreadable = snapshot.entries.iter().filter(|entry| entry.kind == Kind::Unreadable);
+    let unreadable = unreadable.map(|entry| String::from_utf8_lossy(&entry.path).into_owned());
+    let unreadable: Vec<String> = unreadable.filter(|path| in_scope(path)).collect();
     let files: Vec<Entry> = snapshot.entries.iter().filter_map(seen).filter(|entry| in_scope(&entry.path)).collect();
 
     let mut encoder = common(CheckKind::Logic, check);
@@ -234,6 +238,7 @@ fn logic_unit(
             check: Box::new(resolved.info.clone()),
             config,
             files,
+            unreadable,
             grant,
             limits,
         },

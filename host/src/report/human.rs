@@ -2,7 +2,7 @@
 
 use super::escape;
 use crate::model::{
-    CheckOutcome, ErrorKind, Event, Exit, Finding, Record, RecordRow, Row, RunOutcome, Severity, SkipReason,
+    CheckOutcome, ErrorKind, Event, Exit, Finding, Record, RecordRow, Row, RunId, RunOutcome, Severity, SkipReason,
 };
 use anstyle::{AnsiColor, Style as Ansi};
 use std::fmt::Write as _;
@@ -20,20 +20,28 @@ pub enum Style {
 }
 
 /// Turns events into lines.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Human {
     style: Style,
+    run: RunId,
+    shown: usize,
 }
 
 impl Human {
-    /// A report in this style.
-    pub fn new(style: Style) -> Self {
-        Self { style }
+    /// A report of this run in this style.
+    pub fn new(style: Style, run: RunId) -> Self {
+        Self { style, run, shown: SHOWN_FINDINGS }
+    }
+
+    /// The same with all findings of each check.
+    #[must_use]
+    pub fn with_all_findings(self) -> Self {
+        Self { shown: usize::MAX, ..self }
     }
 
     /// What to show for an event: whole lines, each ended; empty for what is not shown. `tail` gives the last lines
     /// of a check's log.
-    pub fn text(self, event: &Event, tail: impl Fn(&RecordRow) -> Option<String>) -> String {
+    pub fn text(&self, event: &Event, tail: impl Fn(&RecordRow) -> Option<String>) -> String {
         match event {
             Event::RunStarted { .. } | Event::CheckStarted { .. } => String::new(),
             Event::CheckFinished { row, record } => self.check(row, record, tail(record)),
@@ -42,14 +50,14 @@ impl Human {
     }
 
     /// A stored record, as its run would have been shown.
-    pub fn record(self, record: &Record, tail: impl Fn(&RecordRow) -> Option<String>) -> String {
+    pub fn record(&self, record: &Record, tail: impl Fn(&RecordRow) -> Option<String>) -> String {
         let rows = record.verdict.rows.iter().zip(&record.rows);
         let mut text: String = rows.map(|(row, around)| self.check(row, around, tail(around))).collect();
         text.push_str(&self.closing(record));
         text
     }
 
-    fn paint(self, style: Ansi, text: &str) -> String {
+    fn paint(&self, style: Ansi, text: &str) -> String {
         match self.style {
             Style::Plain => text.to_owned(),
             Style::Colour => format!("{}{text}{}", style.render(), style.render_reset()),
@@ -57,7 +65,7 @@ impl Human {
     }
 
     /// One check: its line, why it is an error, its findings, the end of its output.
-    pub fn check(self, row: &Row, record: &RecordRow, tail: Option<String>) -> String {
+    pub fn check(&self, row: &Row, record: &RecordRow, tail: Option<String>) -> String {
         let word = format!("{:<11}", row.outcome.word());
         let note = note(row, record);
         let seconds =
@@ -73,18 +81,17 @@ impl Human {
                 let _ = writeln!(text, "    {}", escape(line));
             }
         }
-        let width =
-            row.findings.iter().take(SHOWN_FINDINGS).map(|f| place(f).chars().count()).max().unwrap_or(0).min(60);
-        for finding in row.findings.iter().take(SHOWN_FINDINGS) {
+        let width = row.findings.iter().take(self.shown).map(|f| place(f).chars().count()).max().unwrap_or(0).min(60);
+        for finding in row.findings.iter().take(self.shown) {
             let _ = writeln!(text, "    {}", self.finding(finding, width));
             if let Some(help) = &finding.help {
                 let _ =
                     writeln!(text, "        {}", self.paint(Ansi::new().dimmed(), &format!("help: {}", escape(help))));
             }
         }
-        if row.findings.len() > SHOWN_FINDINGS {
-            let rest = row.findings.len() - SHOWN_FINDINGS;
-            let _ = writeln!(text, "    … and {rest} more (`probity show latest --check {}` lists all)", row.id);
+        if row.findings.len() > self.shown {
+            let rest = row.findings.len() - self.shown;
+            let _ = writeln!(text, "    … and {rest} more (`probity show {} --check {}` lists all)", self.run, row.id);
         }
         if let (true, Some(tail)) = (row.outcome.is_red(), tail) {
             for line in tail.lines() {
@@ -95,7 +102,7 @@ impl Human {
     }
 
     /// `path:line:column  rule  message`.
-    fn finding(self, finding: &Finding, width: usize) -> String {
+    fn finding(&self, finding: &Finding, width: usize) -> String {
         let style = match finding.severity {
             Severity::Error => Ansi::new().fg_color(Some(AnsiColor::Red.into())),
             Severity::Warning => Ansi::new().fg_color(Some(AnsiColor::Yellow.into())),
@@ -110,7 +117,7 @@ impl Human {
     }
 
     /// The last line of a run: outcome, counts, time, digest, and what to do next.
-    pub fn closing(self, record: &Record) -> String {
+    pub fn closing(&self, record: &Record) -> String {
         let verdict = &record.verdict;
         let outcome = verdict.outcome;
         let ansi = match outcome {
@@ -136,8 +143,20 @@ impl Human {
                 let _ = writeln!(text, "    … and {} more", record.moved.len() - 10);
             }
         }
+        if outcome == RunOutcome::Stale {
+            let _ = writeln!(text, "help: have commands write where git ignores it, and do not edit while they run");
+        }
+        if !record.hidden.is_empty() {
+            let _ = writeln!(text, "packs do not see these, whose names are not UTF-8 or which are no files:");
+            for path in record.hidden.iter().take(10) {
+                let _ = writeln!(text, "    {}", escape(path));
+            }
+            if record.hidden.len() > 10 {
+                let _ = writeln!(text, "    … and {} more", record.hidden.len() - 10);
+            }
+        }
         if outcome == RunOutcome::Empty {
-            let _ = writeln!(text, "nothing was verified: no check judged anything");
+            let _ = writeln!(text, "nothing was verified: no check passed or failed that decides anything");
         }
         let _ = writeln!(
             text,
@@ -230,9 +249,12 @@ fn place(finding: &Finding) -> String {
 fn counts(rows: &[Row]) -> String {
     let mut parts = Vec::new();
     for word in ["failed", "error", "timed_out", "interrupted", "passed", "skipped"] {
-        let count = rows.iter().filter(|row| row.outcome.word() == word).count();
-        if count > 0 {
-            parts.push(format!("{count} {word}"));
+        let of_word = || rows.iter().filter(|row| row.outcome.word() == word);
+        let concerns = of_word().filter(|row| row.outcome.is_red() && !row.blocking).count();
+        for (count, note) in [(of_word().count() - concerns, ""), (concerns, " (not blocking)")] {
+            if count > 0 {
+                parts.push(format!("{count} {word}{note}"));
+            }
         }
     }
     if parts.is_empty() { "no checks".to_owned() } else { parts.join(", ") }

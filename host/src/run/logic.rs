@@ -1,20 +1,33 @@
 //! Logic checks: from a unit to what its pack is shown, and from what came back to an outcome.
 
-use super::{Done, Runner};
+use super::{Done, Runner, Stopped};
 use crate::guest::{CheckResult, Job};
 use crate::model::{
     CheckOutcome, Context, Encoder, Entry, EntryKind, ErrorKind, Mount, Refusal, Report, Severity, SkipReason,
 };
+use crate::native::Stop;
 use crate::plan::{Grant, Unit, Work, seen};
 use crate::subject::Snapshot;
 use crate::worker::{Contents, Tree, TreeBuilder, TreeError, View};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
+use std::time::Instant;
 
 impl Runner<'_> {
     pub(super) fn logic(&mut self, unit: &Unit) -> (CheckOutcome, Done) {
-        let Work::Logic { pack, check, config, files, grant, limits } = &unit.work else {
+        let Work::Logic { pack, check, config, files, unreadable, grant, limits } = &unit.work else {
             return trouble(ErrorKind::Host, "it is no logic check");
         };
+        if !unreadable.is_empty() {
+            let shown: Vec<String> = unreadable.iter().take(5).map(|path| format!("`{path}`")).collect();
+            let more = if unreadable.len() > 5 { format!(" and {} more", unreadable.len() - 5) } else { String::new() };
+            let message = format!(
+                "{}{more} cannot be read\nhelp: give this user read access, or leave it out with `files`",
+                shown.join(", ")
+            );
+            return trouble(ErrorKind::Host, &message);
+        }
         if files.is_empty() {
             return (CheckOutcome::Skipped(SkipReason::NoMatchingFiles), Done::default());
         }
@@ -31,9 +44,23 @@ impl Runner<'_> {
         seed.digest(&unit.row.definition);
         seed.digest(&unit.row.files.unwrap_or(unit.row.definition));
         let seed = *seed.finish(Context::Seed).as_bytes();
-        let job = Job { check, config, files, changes: None, view: &view, limits, seed: &seed };
-        let run = pack.run_check(&job);
-        let mut done = Done { fuel: run.fuel, ..Done::default() };
+        let own = unit.timeout.map(|timeout| Instant::now() + timeout);
+        let deadline = [own, self.deadline].into_iter().flatten().min();
+        let cancelled = AtomicBool::new(false);
+        let job = Job {
+            check,
+            config,
+            files,
+            changes: None,
+            view: &view,
+            limits,
+            seed: &seed,
+            deadline,
+            cancelled: Some(&cancelled),
+        };
+        let run = self.until_done(&cancelled, || pack.run_check(&job));
+        let walls = run.walls.map(|walls| walls.words().to_owned());
+        let mut done = Done { fuel: run.fuel, walls, ..Done::default() };
         let outcome = match run.result {
             CheckResult::Report(report) => {
                 let outcome = judged(&report);
@@ -45,6 +72,20 @@ impl Runner<'_> {
                 done.message = Some(message);
                 outcome
             }
+            CheckResult::TimedOut => {
+                if self.deadline.is_some_and(|budget| budget <= Instant::now()) {
+                    self.stopped = Some(Stopped::Budget);
+                    done.message = Some("the time of the whole run was used up".to_owned());
+                } else {
+                    let limit = unit.timeout.unwrap_or(limits.wall).min(limits.wall);
+                    done.message = Some(format!("it did not end within {limit:?}"));
+                }
+                CheckOutcome::TimedOut
+            }
+            CheckResult::Cancelled => {
+                self.stopped = Some(Stopped::Signal);
+                CheckOutcome::Interrupted
+            }
             CheckResult::Error(error) => {
                 done.message = Some(error.message);
                 done.stderr = Some(error.stderr).filter(|text| !text.is_empty());
@@ -52,6 +93,36 @@ impl Runner<'_> {
             }
         };
         (outcome, done)
+    }
+}
+
+impl Runner<'_> {
+    /// Does some work on a thread of its own, and sets `cancelled` when a signal comes meanwhile.
+    fn until_done<R: Send>(&self, cancelled: &AtomicBool, work: impl FnOnce() -> R + Send) -> R {
+        std::thread::scope(|scope| {
+            let told = Told(self.around.stops.0.clone());
+            let thread = scope.spawn(move || {
+                let _told = told;
+                work()
+            });
+            loop {
+                match self.around.stops.1.recv() {
+                    Ok(Stop::Interrupted) => cancelled.store(true, Ordering::Relaxed),
+                    Ok(Stop::Ended(0)) | Err(_) => break,
+                    Ok(Stop::Ended(_)) => {}
+                }
+            }
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+}
+
+/// Tells the runner that a thread has ended, however it did. No process has the id 0.
+struct Told(Sender<Stop>);
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        let _ = self.0.send(Stop::Ended(0));
     }
 }
 
@@ -93,6 +164,8 @@ fn tree(snapshot: &Snapshot, grant: &Grant) -> Result<Tree, TreeError> {
             EntryKind::File => tree.file(Mount::Tree, path, size, false, key),
             EntryKind::Executable => tree.file(Mount::Tree, path, size, true, key),
             EntryKind::Symlink => tree.symlink(Mount::Tree, path, entry.text.clone()),
+            // A repository that was checked out is there by what is in it.
+            EntryKind::Submodule if snapshot.has_below(&entry.path) => &mut tree,
             EntryKind::Submodule => tree.directory(Mount::Tree, path),
         };
     }

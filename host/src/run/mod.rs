@@ -26,8 +26,8 @@ use std::time::{Duration, Instant};
 /// How long a command may take to end once it was asked to.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// The most paths that a record names as moved.
-const MAX_MOVED: usize = 100;
+/// The most paths of one kind that a record names.
+const MAX_NAMED: usize = 100;
 
 /// Everything a run needs besides its plan.
 pub struct Surroundings<'a> {
@@ -121,6 +121,7 @@ pub fn execute(plan: &Plan, around: &Surroundings<'_>, sink: &mut dyn FnMut(&Eve
         host: around.host.clone(),
         dirty: around.snapshot.dirty,
         moved,
+        hidden: around.snapshot.hidden().into_iter().take(MAX_NAMED).collect(),
         engine: around.engine.clone(),
         rows: records,
     })
@@ -136,7 +137,7 @@ fn moved(plan: &Plan, runner: &Runner<'_>, around: &Surroundings<'_>) -> Result<
     }
     moved.sort();
     moved.dedup();
-    moved.truncate(MAX_MOVED);
+    moved.truncate(MAX_NAMED);
     Ok(moved)
 }
 
@@ -165,6 +166,7 @@ struct Done {
     log: Option<crate::model::Log>,
     stderr: Option<String>,
     fuel: Option<u64>,
+    walls: Option<String>,
 }
 
 fn finished(unit: &Unit, outcome: CheckOutcome, done: Done, elapsed: Duration) -> (Row, RecordRow) {
@@ -198,6 +200,7 @@ fn finished(unit: &Unit, outcome: CheckOutcome, done: Done, elapsed: Duration) -
         log: done.log,
         stderr: done.stderr,
         fuel: done.fuel,
+        walls: done.walls,
     };
     (row, record)
 }

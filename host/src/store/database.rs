@@ -46,6 +46,9 @@ pub enum StoreError {
     /// It may not be written to.
     #[error("{} cannot be written to\nhelp: give this user write access to the file and its folder", .0.display())]
     ReadOnly(PathBuf),
+    /// It may not even be looked at.
+    #[error("{} cannot be read by this user\nhelp: it belongs to whoever ran `probity verify` here first", .0.display())]
+    Unreadable(PathBuf),
     /// It is no database of ours.
     #[error("{} is damaged or is no database\nhelp: move it away to start a new one; its logs stay readable", .0.display())]
     Damaged(PathBuf),
@@ -121,8 +124,11 @@ impl Store {
 
     /// Opens it to look only. None where there is none yet.
     pub fn read(state: &Path) -> Result<Option<Self>, StoreError> {
-        if !state.join("state.db").exists() {
-            return Ok(None);
+        let path = state.join("state.db");
+        match path.try_exists() {
+            Ok(true) => {}
+            Ok(false) => return Ok(None),
+            Err(_) => return Err(StoreError::Unreadable(path)),
         }
         let store = Self::connect(state, OpenFlags::SQLITE_OPEN_READ_WRITE)
             .or_else(|_| Self::connect(state, OpenFlags::SQLITE_OPEN_READ_ONLY))?;

@@ -16,13 +16,17 @@ use std::time::{Duration, Instant};
 const TIME_LIMIT: Duration = Duration::from_mins(2);
 
 /// Settings that win over whatever the repository says.
-const SETTINGS: [&str; 6] = [
+const SETTINGS: &[&str] = &[
     "core.fsmonitor=false",
     "core.hooksPath=/dev/null",
     "safe.bareRepository=explicit",
     "protocol.allow=never",
     "core.quotePath=false",
     "core.untrackedCache=false",
+    // A repository that says otherwise hides `readme` behind a tracked `README`. Where the file system itself takes both
+    // for one, git has to know.
+    #[cfg(not(target_os = "macos"))]
+    "core.ignoreCase=false",
 ];
 
 /// What can go wrong between us and git.
@@ -33,6 +37,16 @@ pub enum GitError {
         "cannot start `git`, which is needed to read this repository: {0}\nhelp: install git, or verify a copy of the folder without its `.git`"
     )]
     Missing(#[source] io::Error),
+    /// What is called `.git` is no repository, or is one of another folder: git would tell about the wrong files.
+    #[error(
+        "git does not take {folder} for the top of a working tree, though there is a `.git` in it: {why}\nhelp: repair it, or remove it if it is not meant to be there"
+    )]
+    NotTop {
+        /// The folder with the `.git`.
+        folder: String,
+        /// What git says instead.
+        why: String,
+    },
     /// Git refuses since somebody else owns the folder.
     #[error(
         "git does not trust the repository at {0}, since another user owns it\nhelp: run `git config --global --add safe.directory {0}` if you do"
@@ -71,12 +85,14 @@ pub enum GitError {
 /// A repository with a working tree.
 #[derive(Debug, Clone)]
 pub struct Repository {
-    /// The top of the working tree, absolute.
+    /// The top of the working tree, absolute and without links.
     pub top: PathBuf,
     /// The folder that all worktrees of the repository share, absolute.
     pub common: PathBuf,
     /// The commit that is checked out, as `sha1:…` or `sha256:…`. None before the first commit.
     pub commit: Option<String>,
+    /// The top of the repository around all others that it was reached through.
+    tree: PathBuf,
 }
 
 /// An entry of the index.
@@ -113,30 +129,55 @@ pub struct Committed {
 impl Repository {
     /// The repository that `folder` belongs to. None where neither it nor a folder above it has a `.git`.
     pub fn discover(folder: &Path) -> Result<Option<Self>, GitError> {
+        let folder = folder.canonicalize()?;
         // Without this look, "not a repository" and "not trusted" would be one answer of git.
-        let Some(marked) = folder.ancestors().find(|above| above.join(".git").symlink_metadata().is_ok()) else {
-            return Ok(None);
-        };
+        let marked = folder.ancestors().find(|above| above.join(".git").symlink_metadata().is_ok());
+        marked.map(|top| Self::at(top, top)).transpose()
+    }
+
+    /// The repository whose top is `folder`, which is absolute, without links, and has a `.git`; found in `tree`.
+    fn at(folder: &Path, tree: &Path) -> Result<Self, GitError> {
+        let command = "rev-parse";
         let arguments =
             ["--path-format=absolute", "--show-toplevel", "--git-common-dir", "--show-object-format", "HEAD"];
-        let answer = call(marked, "rev-parse", &arguments)?;
-        let lines: Vec<&[u8]> = answer.stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
-        // Before the first commit git prints the word back and fails.
-        let [top, common, format, head] = lines[..] else {
-            return Err(refusal(marked, "rev-parse", &answer));
+        let answer = call(folder, tree, command, &arguments)?;
+        let not_top = |why: String| GitError::NotTop { folder: folder.display().to_string(), why };
+        // Where the `.git` here is none, git goes on above; and `core.worktree` can name any folder. Either way it would
+        // tell about other files than those that lie here. (The names may hold line ends, so they are not split at.)
+        let Some(rest) = answer.stdout.strip_prefix(folder.as_os_str().as_bytes()).and_then(|r| r.strip_prefix(b"\n"))
+        else {
+            let first = answer.stdout.split(|byte| *byte == b'\n').next().filter(|line| line.starts_with(b"/"));
+            return Err(match first {
+                Some(top) => not_top(format!("it names {}", String::from_utf8_lossy(top))),
+                None => refusal(folder, command, &answer),
+            });
+        };
+        // From the end: before the first commit git prints the last word back and fails.
+        let mut lines = rest.strip_suffix(b"\n").unwrap_or(rest).rsplitn(3, |byte| *byte == b'\n');
+        let (Some(head), Some(format), Some(common)) = (lines.next(), lines.next(), lines.next()) else {
+            return Err(refusal(folder, command, &answer));
         };
         let commit = match (answer.success, head) {
             (true, id) => Some(format!("{}:{}", String::from_utf8_lossy(format), String::from_utf8_lossy(id))),
             (false, b"HEAD") => None,
-            (false, _) => return Err(refusal(marked, "rev-parse", &answer)),
+            (false, _) => return Err(refusal(folder, command, &answer)),
         };
-        Ok(Some(Self { top: path(top), common: path(common), commit }))
+        Ok(Self { top: folder.to_owned(), common: path(common), commit, tree: tree.to_owned() })
+    }
+
+    /// The repository in `folder` of this one's working tree. None where none lies there, or where a link stands in the
+    /// way: what is behind a link is not part of the tree.
+    pub fn inner(&self, folder: &[u8]) -> Result<Option<Self>, GitError> {
+        let folder = self.top.join(OsStr::from_bytes(folder));
+        let here = folder.canonicalize().is_ok_and(|real| real == folder);
+        let marked = here && folder.join(".git").symlink_metadata().is_ok();
+        marked.then(|| Self::at(&folder, &self.tree)).transpose()
     }
 
     /// What git tracks in the working tree, and what it neither tracks nor ignores.
     pub fn list(&self) -> Result<Listing, GitError> {
         let command = "ls-files";
-        let answer = call(&self.top, command, &["-z", "-s", "-v", "-c", "-o", "--exclude-standard"])?;
+        let answer = call(&self.top, &self.tree, command, &["-z", "-s", "-v", "-c", "-o", "--exclude-standard"])?;
         if !answer.success {
             return Err(refusal(&self.top, command, &answer));
         }
@@ -145,11 +186,12 @@ impl Repository {
 
     /// Everything in the tree of the commit that is checked out; empty before the first commit.
     pub fn committed(&self) -> Result<Vec<Committed>, GitError> {
-        if self.commit.is_none() {
+        let Some((_, commit)) = self.commit.as_deref().and_then(|commit| commit.split_once(':')) else {
             return Ok(Vec::new());
-        }
+        };
         let command = "ls-tree";
-        let answer = call(&self.top, command, &["-r", "-z", "--full-tree", "HEAD"])?;
+        // By its id: `HEAD` may be another by now.
+        let answer = call(&self.top, &self.tree, command, &["-r", "-z", "--full-tree", commit])?;
         if !answer.success {
             return Err(refusal(&self.top, command, &answer));
         }
@@ -170,6 +212,8 @@ struct Answer {
 fn refusal(folder: &Path, command: &'static str, answer: &Answer) -> GitError {
     if answer.stderr.contains("dubious ownership") {
         GitError::NotTrusted(folder.display().to_string())
+    } else if answer.stderr.contains("not a git repository") || answer.stderr.contains("invalid gitfile format") {
+        GitError::NotTop { folder: folder.display().to_string(), why: "it is not a repository".to_owned() }
     } else if answer.stderr.contains("must be run in a work tree") || answer.stderr.contains("safe.bareRepository") {
         GitError::Bare(folder.display().to_string())
     } else {
@@ -178,20 +222,42 @@ fn refusal(folder: &Path, command: &'static str, answer: &Answer) -> GitError {
     }
 }
 
-fn call(folder: &Path, command: &'static str, arguments: &[&str]) -> Result<Answer, GitError> {
-    let mut git = Command::new("git");
+/// The folders of `PATH`, less those that depend on where a program is called and those in the tree: `git` is called in
+/// the tree, and an empty or relative entry would find a file of that name there.
+fn search_path(tree: &Path) -> Vec<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).filter(|entry| entry.is_absolute() && !entry.starts_with(tree)).collect()
+}
+
+fn program(path: &[PathBuf]) -> Result<PathBuf, GitError> {
+    let executable = |file: &PathBuf| rustix::fs::access(file, rustix::fs::Access::EXEC_OK).is_ok() && file.is_file();
+    let found = path.iter().map(|folder| folder.join("git")).find(executable);
+    found.ok_or_else(|| GitError::Missing(io::Error::new(io::ErrorKind::NotFound, "it is not in PATH")))
+}
+
+fn call(folder: &Path, tree: &Path, command: &'static str, arguments: &[&str]) -> Result<Answer, GitError> {
+    let search = search_path(tree);
+    let mut git = Command::new(program(&search)?);
     // Only what git needs to find its own programs and the user's trust settings: whoever started us may be a
     // hook of another repository, and its GIT_DIR would point there.
     git.env_clear();
-    for name in ["PATH", "HOME", "XDG_CONFIG_HOME"] {
+    // Who used sudo is trusted with what is theirs, as git has it.
+    for name in ["HOME", "XDG_CONFIG_HOME", "SUDO_UID"] {
         if let Some(value) = std::env::var_os(name) {
             git.env(name, value);
         }
     }
+    // Every entry was split off a PATH, so none can hold what parts them.
+    git.env("PATH", std::env::join_paths(search).unwrap_or_default());
     git.env("LC_ALL", "C")
         .env("GIT_OPTIONAL_LOCKS", "0")
         .env("GIT_NO_LAZY_FETCH", "1")
+        // An older git does not know that and fetches all the same, and the repository's `protocol.ssh.allow` would win
+        // over our `protocol.allow`; nothing wins over this, which allows a protocol that does not exist.
+        .env("GIT_ALLOW_PROTOCOL", "none")
         .env("GIT_NO_REPLACE_OBJECTS", "1")
+        // No such file: parents are those that commits name.
+        .env("GIT_GRAFT_FILE", "/dev/null/grafts")
         .env("GIT_TERMINAL_PROMPT", "0")
         .env("GIT_PAGER", "cat");
     for setting in SETTINGS {

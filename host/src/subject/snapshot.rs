@@ -14,7 +14,11 @@ use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// What a walk outside version control reads to know what to leave out.
+const IGNORE_FILES: [&str; 2] = [".gitignore", ".ignore"];
 
 /// Where a subject is taken from.
 #[derive(Debug, Clone)]
@@ -23,6 +27,8 @@ pub struct Workspace {
     pub root: PathBuf,
     /// The repository it belongs to.
     pub repository: Option<Repository>,
+    /// Where the root is below the top of the repository.
+    below: Vec<u8>,
 }
 
 /// What kind of thing an entry is.
@@ -102,7 +108,7 @@ pub enum SnapshotError {
     #[error(transparent)]
     Git(#[from] GitError),
     /// The tree could not be walked.
-    #[error("cannot walk the tree: {0}")]
+    #[error("cannot walk the tree: {0}\nhelp: give this user access to it, or leave it out with a `.gitignore`")]
     Walk(#[from] ignore::Error),
     /// Something could not be read.
     #[error("cannot read {path}: {source}")]
@@ -168,7 +174,11 @@ struct Candidate {
 impl Workspace {
     /// The workspace of a folder, which must be absolute.
     pub fn of(root: &Path) -> Result<Self, GitError> {
-        Ok(Self { root: root.to_owned(), repository: Repository::discover(root)? })
+        let repository = Repository::discover(root)?;
+        let real = root.canonicalize().map_err(GitError::Io)?;
+        let below = repository.as_ref().and_then(|repository| real.strip_prefix(&repository.top).ok());
+        let below = below.map(|below| below.as_os_str().as_bytes().to_vec()).unwrap_or_default();
+        Ok(Self { root: root.to_owned(), repository, below })
     }
 
     /// Takes the subject. Entries of `previous` that were not touched since are not read again.
@@ -177,10 +187,9 @@ impl Workspace {
         let mut candidates = Vec::new();
         let mut dirty = false;
         if let Some(repository) = &self.repository {
-            let prefix = self.root.strip_prefix(&repository.top).unwrap_or(Path::new(""));
-            collect(repository, prefix.as_os_str().as_encoded_bytes(), b"", &mut candidates, &mut dirty)?;
+            collect(repository, &self.below, b"", &mut candidates, &mut dirty)?;
         } else {
-            walk(&self.root, &mut candidates)?;
+            walk(&self.root, b"", true, &mut candidates)?;
         }
         candidates.sort_by(|a, b| a.path.cmp(&b.path));
         let known: HashMap<&[u8], &Entry> = previous
@@ -210,6 +219,19 @@ impl Snapshot {
     /// The entry at `path`.
     pub fn entry(&self, path: &[u8]) -> Option<&Entry> {
         self.entries.binary_search_by(|entry| entry.path.as_slice().cmp(path)).ok().map(|index| &self.entries[index])
+    }
+
+    /// Whether anything lies below `path`.
+    pub fn has_below(&self, path: &[u8]) -> bool {
+        let start = [path, b"/"].concat();
+        let first = self.entries.partition_point(|entry| entry.path < start);
+        self.entries.get(first).is_some_and(|entry| entry.path.starts_with(&start))
+    }
+
+    /// Paths that no pack gets to see: those that are not UTF-8, and FIFOs, sockets and devices. Sorted.
+    pub fn hidden(&self) -> Vec<String> {
+        let hidden = |entry: &&Entry| entry.kind == Kind::Special || std::str::from_utf8(&entry.path).is_err();
+        self.entries.iter().filter(hidden).map(|entry| String::from_utf8_lossy(&entry.path).into_owned()).collect()
     }
 
     /// The paths that differ between two snapshots of one folder, sorted.
@@ -299,13 +321,16 @@ fn nested(
     into: &mut Vec<Candidate>,
     dirty: &mut bool,
 ) -> Result<(), SnapshotError> {
-    let absolute = outer.top.join(std::ffi::OsStr::from_bytes(folder));
-    let initialised = !skipped && absolute.join(".git").symlink_metadata().is_ok();
-    let inner = if initialised { Repository::discover(&absolute)? } else { None };
+    let inner = if skipped { None } else { outer.inner(folder)? };
     let commit = inner.as_ref().map(|inner| inner.commit.clone().unwrap_or_default());
     let left_out = inner.is_none();
     if let Some(inner) = inner {
         collect(&inner, b"", &path, into, dirty)?;
+    } else {
+        // Git looks no further where a submodule should be; commands see what was put there all the same.
+        let before = into.len();
+        walk(&outer.top.join(std::ffi::OsStr::from_bytes(folder)), &path, false, into)?;
+        *dirty |= into.len() > before;
     }
     into.push(Candidate { path, tracked, left_out, commit, committed });
     Ok(())
@@ -315,30 +340,54 @@ fn join(at: &[u8], inside: &[u8]) -> Vec<u8> {
     if at.is_empty() { inside.to_vec() } else { [at, b"/", inside].concat() }
 }
 
-/// Adds every file of a folder outside version control, less what ignore files in it leave out.
-fn walk(root: &Path, into: &mut Vec<Candidate>) -> Result<(), SnapshotError> {
-    let walker = ignore::WalkBuilder::new(root)
-        .hidden(false)
-        .parents(false)
-        .git_global(false)
-        .git_exclude(false)
-        .require_git(false)
-        .follow_links(false)
-        // Probity's own state is never part of a subject, and neither is what git keeps of a repository.
-        .filter_entry(|entry| {
-            entry.depth() == 0
-                || !(entry.file_name() == ".git" || (entry.depth() == 1 && entry.file_name() == ".probity"))
-        })
-        .build();
-    for entry in walker {
-        let entry = entry?;
-        if entry.depth() == 0 || entry.file_type().is_some_and(|kind| kind.is_dir()) {
-            continue;
-        }
-        let path = entry.path().strip_prefix(root).unwrap_or(entry.path()).as_os_str().as_encoded_bytes().to_vec();
-        into.push(Candidate { path, tracked: false, left_out: false, commit: None, committed: None });
+/// Adds every file of a folder outside version control, less what ignore files in it leave out if they are `heeded`.
+/// Nothing where there is no folder. `at` is where it stands in the subject.
+fn walk(folder: &Path, at: &[u8], heeded: bool, into: &mut Vec<Candidate>) -> Result<(), SnapshotError> {
+    if !folder.symlink_metadata().is_ok_and(|found| found.is_dir()) {
+        return Ok(());
     }
-    Ok(())
+    // Reading a FIFO of that name would wait for ever, and a device may have no end.
+    let unreadable = Arc::new(OnceLock::new());
+    let fits = {
+        let unreadable = Arc::clone(&unreadable);
+        move |folder: &Path| {
+            let strange = |path: &PathBuf| std::fs::metadata(path).is_ok_and(|m| !m.is_file() && !m.is_dir());
+            let mut read = IGNORE_FILES.iter().filter(|_| heeded).map(|name| folder.join(name));
+            read.find(strange).is_none_or(|path| unreadable.set(path).is_err())
+        }
+    };
+    let within = at.is_empty();
+    if fits(folder) {
+        let walker = ignore::WalkBuilder::new(folder)
+            .standard_filters(heeded)
+            .hidden(false)
+            .parents(false)
+            .git_global(false)
+            .git_exclude(false)
+            .require_git(false)
+            .follow_links(false)
+            // Probity's own state is never part of a subject, and neither is what git keeps of a repository.
+            .filter_entry(move |entry| {
+                let own =
+                    entry.file_name() == ".git" || (within && entry.depth() == 1 && entry.file_name() == ".probity");
+                let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+                entry.depth() == 0 || (!own && (!is_folder || fits(entry.path())))
+            })
+            .build();
+        for entry in walker {
+            let entry = entry?;
+            if entry.depth() == 0 || entry.file_type().is_some_and(|kind| kind.is_dir()) {
+                continue;
+            }
+            let path = entry.path().strip_prefix(folder).unwrap_or(entry.path()).as_os_str().as_bytes();
+            let path = join(at, path);
+            into.push(Candidate { path, tracked: false, left_out: false, commit: None, committed: None });
+        }
+    }
+    let Some(path) = unreadable.get() else { return Ok(()) };
+    let path = path.strip_prefix(folder).unwrap_or(path).as_os_str().as_bytes();
+    let path = String::from_utf8_lossy(&join(at, path)).into_owned();
+    Err(SnapshotError::Read { path, source: io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file") })
 }
 
 /// The entry as it is, and whether it is as the commit has it. None where there is nothing at that path.

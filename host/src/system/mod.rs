@@ -2,7 +2,10 @@
 //!
 //! Must not: decide anything.
 
-use std::path::PathBuf;
+use std::fs::OpenOptions;
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
 
 /// The user's cache folder for Probity: `$XDG_CACHE_HOME/probity`, else `$HOME/.cache/probity`. None where neither
 /// variable names an absolute path.
@@ -15,6 +18,37 @@ pub fn cache_folder() -> Option<PathBuf> {
 /// Where the user's compiled components are, in a folder of its own that nobody else can look into.
 pub fn compiled_folder() -> Option<PathBuf> {
     Some(cache_folder()?.join("compiled"))
+}
+
+/// This user's key for what nobody else may make: 32 random bytes in `$XDG_STATE_HOME/probity/key`, else in
+/// `$HOME/.local/state/probity/key`, made on first use. None where it cannot be kept, or where others could read it.
+pub fn key() -> Option<[u8; 32]> {
+    let named = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let folder = named("XDG_STATE_HOME").or_else(|| Some(named("HOME")?.join(".local/state")))?.join("probity");
+    read_key(&folder).or_else(|| {
+        let mut bytes = [0; 32];
+        getrandom::fill(&mut bytes).ok()?;
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).ok()?;
+        let mut file = tempfile::NamedTempFile::new_in(&folder).ok()?;
+        file.write_all(&bytes).ok()?;
+        file.as_file().sync_all().ok()?;
+        // Two at once make one key: the second finds the first one's.
+        let _ = file.persist_noclobber(folder.join("key"));
+        read_key(&folder)
+    })
+}
+
+fn read_key(folder: &Path) -> Option<[u8; 32]> {
+    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+    let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(folder.join("key")).ok()?;
+    let metadata = file.metadata().ok()?;
+    // A mode that ends in six zeros gives nothing to group and others.
+    let private = metadata.is_file()
+        && metadata.uid() == rustix::process::geteuid().as_raw()
+        && metadata.mode().trailing_zeros() >= 6
+        && metadata.len() == 32;
+    let mut bytes = [0; 32];
+    if private { (&file).read_exact(&mut bytes).ok().map(|()| bytes) } else { None }
 }
 
 /// The name of this host, as far as it is text.

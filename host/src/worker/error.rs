@@ -24,7 +24,7 @@ const MAX_NAME: usize = 200;
 const MAX_FRAMES: usize = 16;
 
 /// Why bytes cannot be used as a pack.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum LoadError {
     /// Too large.
     #[error("it has {0} bytes, and a pack may have {max}", max = super::MAX_COMPONENT_BYTES)]

@@ -8,6 +8,7 @@ use super::state::State;
 use super::view::View;
 use super::wasi;
 use crate::model::{PackInfo, Refusal, Report, Request};
+use serde::{Deserialize, Serialize};
 use wasmtime::Store;
 use wasmtime::component::Component;
 
@@ -19,7 +20,7 @@ pub struct Program {
 }
 
 /// What became of one call of `run`.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Called {
     /// What the guest returned, within the caps and not yet checked; or why it did not return.
     pub result: Result<Result<Report, Refusal>, GuestError>,

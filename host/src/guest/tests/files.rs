@@ -216,6 +216,8 @@ fn contents_that_changed_are_the_machines_trouble() {
         view: &view,
         limits: &limits(),
         seed: &[0; 32],
+        deadline: None,
+        cancelled: None,
     });
     let CheckResult::Error(error) = run.result else { panic!("{run:?}") };
     assert_eq!(error.kind, ErrorKind::Host);

@@ -36,14 +36,14 @@ fn memory_ends_at_its_limit() {
 #[test]
 fn many_memories_count_together() {
     let one = "(core module $m (memory 400))";
-    let all: String = (0..3).map(|n| format!("(core instance $m{n} (instantiate $m))")).collect();
+    let all = instances(3);
     let error = error(&Guest { top: format!("{one}{all}"), ..Guest::default() });
     assert_eq!(error.kind, ErrorKind::OutOfMemory);
 }
 
 #[test]
 fn many_instances_are_too_many() {
-    let all: String = (0..300).map(|n| format!("(core instance $m{n} (instantiate $m))")).collect();
+    let all = instances(300);
     let guest = Guest { top: format!("(core module $m){all}"), ..Guest::default() };
     let failed = load(&guest).unwrap_err();
     let LoadError::Describe(error) = failed else { panic!("{failed}") };
@@ -157,7 +157,7 @@ fn sleeping_for_a_year_takes_no_time() {
             .into(),
         ..Guest::default()
     };
-    let start = std::time::Instant::now();
+    let start = Instant::now();
     report(&guest);
     assert!(start.elapsed().as_secs() < 20, "mostly compiling");
 }
@@ -179,4 +179,10 @@ fn a_huge_table_is_not_made() {
     let more = "(table 2000000 funcref)";
     let error = load(&Guest { more: more.into(), ..Guest::default() }).unwrap_err();
     assert!(error.to_string().contains("table"), "{error}");
+}
+
+/// Core instances of the module `$m`.
+fn instances(count: u32) -> String {
+    let all: Vec<String> = (0..count).map(|n| format!("(core instance $m{n} (instantiate $m))")).collect();
+    all.concat()
 }

@@ -100,6 +100,6 @@ fn refused_features_do_not_compile() {
 #[test]
 fn a_component_may_be_large_and_not_too_large() {
     let mut bytes = bytes(&Guest::default());
-    bytes.resize(usize::try_from(worker::MAX_COMPONENT_BYTES).unwrap() + 1, 0);
+    bytes.resize(usize::try_from(crate::worker::MAX_COMPONENT_BYTES).unwrap() + 1, 0);
     refused(&bytes, "may have");
 }

@@ -2,6 +2,7 @@
 
 mod ends;
 mod files;
+#[expect(clippy::cast_possible_truncation, reason = "the texts of tests are short")]
 #[path = "../../../../tests/support/guests.rs"]
 #[expect(unreachable_pub, reason = "shared with the end-to-end tests")]
 mod guests;
@@ -65,6 +66,8 @@ fn run_on(guest: &Guest, files: &[(&str, &str)]) -> CheckRun {
         view: &view,
         limits: &limits(),
         seed: &[7; 32],
+        deadline: None,
+        cancelled: None,
     };
     pack.run_check(&job)
 }
@@ -103,4 +106,25 @@ fn refused(guest: &Guest, part: &str) {
     let error = error(guest);
     assert_eq!(error.kind, ErrorKind::BadResult, "{error}");
     assert!(error.message.contains(part), "{error}");
+}
+
+/// What a worker would do with a component, done here.
+pub(super) fn prepare(
+    engine: &Engine,
+    bytes: &[u8],
+    limits: &Limits,
+) -> Result<(Inspection, PackInfo, Vec<u8>), LoadError> {
+    let inspection = crate::worker::inspect(bytes)?;
+    let code = crate::worker::compile(engine, bytes)?;
+    let program = program(engine, &code)?;
+    let info = crate::worker::on_big_stack(|stack| crate::worker::describe(&program, stack, limits)).unwrap()?;
+    Ok((inspection, info, code))
+}
+
+pub(super) fn program(engine: &Engine, code: &[u8]) -> Result<crate::worker::Program, LoadError> {
+    #[expect(unsafe_code, reason = "code that these tests compiled")]
+    // SAFETY: it comes from `compile`, or from a cache whose MAC was checked.
+    unsafe {
+        crate::worker::Program::load(engine, code)
+    }
 }

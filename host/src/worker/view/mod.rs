@@ -18,7 +18,8 @@ pub(in crate::worker) use resolve::Trouble;
 pub(in crate::worker) use tree::{Kind, NodeId};
 pub use tree::{Tree, TreeBuilder, TreeError};
 
-use crate::model::Mount;
+use super::serve::{Node, What};
+use crate::model::{Bytes, Mount};
 use std::fmt;
 use std::sync::Arc;
 
@@ -106,6 +107,58 @@ impl View {
         Some(self.tree.facts(self.exact(root, path)?))
     }
 
+    /// Everything that is to be seen, less the folders above it: what another process needs to make the same view.
+    pub fn nodes(&self) -> Vec<Node> {
+        let mut nodes = Vec::new();
+        for (mount, root) in self.mounts() {
+            let mut path = String::new();
+            self.collect(mount, root, &mut path, &mut nodes);
+        }
+        nodes
+    }
+
+    fn collect(&self, mount: Mount, folder: NodeId, path: &mut String, into: &mut Vec<Node>) {
+        let (mut position, length) = (0, path.len());
+        while let Some((child, next)) = self.next_child(folder, position) {
+            position = next;
+            if length > 0 {
+                path.push('/');
+            }
+            path.push_str(self.tree.name(child));
+            let what = match self.tree.kind(child) {
+                // A folder is there by what is in it; one with nothing in it is there by itself.
+                Kind::Directory { .. } if self.next_child(child, 0).is_some() => None,
+                Kind::Directory { .. } => Some(What::Directory),
+                Kind::File { size, executable, key } => Some(What::File { size, executable, key }),
+                Kind::Symlink { start, len } => {
+                    Some(What::Symlink { text: Bytes(self.tree.link_text(start, len).to_vec()) })
+                }
+            };
+            match what {
+                Some(what) => into.push(Node { mount, path: path.clone(), what }),
+                // No deeper than the tree's own bound on folders.
+                None => self.collect(mount, child, path, into),
+            }
+            path.truncate(length);
+        }
+    }
+
+    /// The mounts that are there.
+    pub fn mount_list(&self) -> Vec<Mount> {
+        self.mounts().map(|(mount, _)| mount).collect()
+    }
+
+    /// What is at exactly this path of a mount, as [`Self::nodes`] has it.
+    pub fn node(&self, mount: Mount, path: &str) -> Option<Node> {
+        let node = self.exact(self.tree.root(mount)?, path)?;
+        let what = match self.tree.kind(node) {
+            Kind::Directory { .. } => What::Directory,
+            Kind::File { size, executable, key } => What::File { size, executable, key },
+            Kind::Symlink { start, len } => What::Symlink { text: Bytes(self.tree.link_text(start, len).to_vec()) },
+        };
+        Some(Node { mount, path: path.to_owned(), what })
+    }
+
     fn exact(&self, root: NodeId, path: &str) -> Option<NodeId> {
         path.split('/').try_fold(root, |node, name| self.tree.child(node, name).filter(|child| self.shows(*child)))
     }
@@ -118,7 +171,8 @@ impl View {
         &self.tree
     }
 
-    pub(in crate::worker) fn contents(&self) -> &dyn Contents {
+    /// Where its contents come from.
+    pub fn contents(&self) -> &dyn Contents {
         &*self.contents
     }
 

@@ -221,7 +221,7 @@ fn trees_refuse_what_is_no_path() {
     assert!(matches!(build(&["a", "a"]), Some(TreeError::Twice(_))));
     assert!(matches!(build(&["a", "a/b"]), Some(TreeError::Twice(_))));
     assert!(matches!(build(&["a/b", "a.b", "a"]), Some(TreeError::Twice(_))));
-    assert!(matches!(build(&[&"a/".repeat(300).trim_end_matches('/')]), Some(TreeError::Long(_))));
+    assert!(matches!(build(&["a/".repeat(300).trim_end_matches('/')]), Some(TreeError::Long(_))));
     assert!(build(&["a/b", "a.b", "a-b", "ab"]).is_none());
 }
 

@@ -1,0 +1,340 @@
+//! What the child process does: answers its parent, one question at a time, until the pipe closes.
+//!
+//! It opens nothing and is told everything. Before any guest byte runs it locks itself up.
+
+use super::frame;
+use super::lockdown::{self, Walls};
+use super::view::{Contents, ContentsError, TreeBuilder, View};
+use super::{
+    BigStack, Called, Engine, GuestError, Inspection, Limits, LoadError, Program, SchemaError, check_schema, compile,
+    inspect, on_big_stack, validate_config,
+};
+use crate::model::{Bytes, Change, Entry, Mount, PackInfo, Request};
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+use std::io::{self, BufReader, BufWriter, Stdin, Stdout, Write as _};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// One thing a guest may see.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Node {
+    /// On which mount.
+    pub mount: Mount,
+    /// Relative to it.
+    pub path: String,
+    /// What it is.
+    pub what: What,
+}
+
+/// What a node is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum What {
+    /// A file: its size, whether it is executable, and the key to its contents.
+    File {
+        /// Bytes.
+        size: u64,
+        /// The executable bit.
+        executable: bool,
+        /// What [`Contents::read`] gets.
+        key: u32,
+    },
+    /// A link.
+    Symlink {
+        /// Its text.
+        text: Bytes,
+    },
+    /// An empty folder: a submodule.
+    Directory,
+}
+
+/// What the parent asks.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Ask {
+    /// Look at a component, which follows as bytes, and compile it.
+    Compile,
+    /// Load compiled code, which follows as bytes, and lock up.
+    Load,
+    /// Say what the pack holds.
+    Describe {
+        /// What that may use.
+        limits: Limits,
+    },
+    /// Hold a configuration against a schema.
+    Validate {
+        /// The schema, a pack's text.
+        schema: String,
+        /// The configuration.
+        config: serde_json::Value,
+    },
+    /// What all calls from here on have in common.
+    Job {
+        /// The check.
+        check: String,
+        /// Canonical JSON.
+        config: String,
+        /// What each call may use.
+        limits: Limits,
+    },
+    /// Run the check once.
+    Call {
+        /// What it is about.
+        files: Vec<Entry>,
+        /// What changed.
+        changes: Option<Vec<Change>>,
+        /// The mounts that are there, even if nothing is in them.
+        mounts: Vec<Mount>,
+        /// All that it may see.
+        nodes: Vec<Node>,
+        /// Where its randomness comes from.
+        seed: [u8; 32],
+        /// The file whose contents follow as bytes.
+        inline: Option<u32>,
+    },
+    /// Contents that were asked for follow as bytes.
+    Here,
+    /// Contents that were asked for cannot be had.
+    Gone {
+        /// The file.
+        path: String,
+    },
+}
+
+/// What the worker says.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Say {
+    /// The component was looked at and compiled; the code follows as bytes.
+    Compiled(Result<Inspection, LoadError>),
+    /// The code is loaded and the walls stand.
+    Loaded(Result<Walls, LoadError>),
+    /// What the pack holds, within the caps; each schema can be used.
+    Described(Result<PackInfo, LoadError>),
+    /// What is wrong with a configuration.
+    Validated(Vec<SchemaError>),
+    /// Contents are needed to go on.
+    Need {
+        /// The file.
+        key: u32,
+        /// From where.
+        offset: u64,
+        /// How many bytes.
+        len: usize,
+    },
+    /// A call has ended.
+    Called(Box<Called>),
+}
+
+/// Serves the parent over standard input and output until they close.
+pub fn serve() -> io::Result<()> {
+    let pipes = Arc::new(Pipes(Mutex::new(Streams {
+        input: BufReader::with_capacity(256 << 10, io::stdin()),
+        output: BufWriter::with_capacity(64 << 10, io::stdout()),
+        ahead: VecDeque::new(),
+    })));
+    match pipes.hear()? {
+        (Ask::Compile, component) => compile_one(&pipes, &component),
+        (Ask::Load, code) => {
+            // The big stack's thread is there before the walls, since starting one is among what they forbid.
+            on_big_stack(|stack| serve_pack(&pipes, stack, &code))?
+        }
+        _ => Err(io::ErrorKind::InvalidData.into()),
+    }
+}
+
+fn compile_one(pipes: &Pipes, component: &[u8]) -> io::Result<()> {
+    lockdown::compiler();
+    let compiled = inspect(component).and_then(|inspection| Ok((inspection, compile(&Engine::new()?, component)?)));
+    match compiled {
+        Ok((inspection, code)) => {
+            pipes.say(&Say::Compiled(Ok(inspection)))?;
+            pipes.give(&code)
+        }
+        Err(error) => pipes.say(&Say::Compiled(Err(error))),
+    }
+}
+
+fn serve_pack(pipes: &Arc<Pipes>, stack: &BigStack, code: &[u8]) -> io::Result<()> {
+    let loaded = Engine::new().and_then(|engine| {
+        #[expect(unsafe_code, reason = "compiled code from the parent, which made or checked it")]
+        // SAFETY: the parent sends only what `compile` returned, either a moment ago or out of its cache with a valid
+        // MAC; the pipe leads to nobody else.
+        unsafe {
+            Program::load(&engine, code)
+        }
+    });
+    let program = match loaded {
+        Ok(program) => program,
+        Err(error) => return pipes.say(&Say::Loaded(Err(error))),
+    };
+    watch()?;
+    let walls = lockdown::worker();
+    pipes.say(&Say::Loaded(Ok(walls)))?;
+    let mut job = None;
+    loop {
+        let (ask, bytes) = match pipes.hear() {
+            Ok(ask) => ask,
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        match ask {
+            Ask::Describe { limits } => pipes.say(&Say::Described(describe(&program, stack, &limits)))?,
+            Ask::Validate { schema, config } => {
+                pipes.say(&Say::Validated(validate_config(&schema, &config).err().unwrap_or_default()))?;
+            }
+            Ask::Job { check, config, limits } => job = Some((check, config, limits)),
+            Ask::Call { files, changes, mounts, nodes, seed, inline } => {
+                let Some((check, config, limits)) = &job else { return Err(io::ErrorKind::InvalidData.into()) };
+                let contents = Remote { pipes: Arc::clone(pipes), inline: inline.map(|key| (key, bytes)) };
+                let request = Request { check: check.clone(), config: config.clone(), files, changes };
+                let called = match view(&mounts, nodes, contents) {
+                    Ok(view) => program.run(stack, &request, view, limits, &seed),
+                    Err(error) => Called {
+                        result: Err(GuestError::new(crate::model::ErrorKind::Host, error)),
+                        fuel: None,
+                        stderr: String::new(),
+                    },
+                };
+                pipes.say(&Say::Called(Box::new(called)))?;
+            }
+            Ask::Compile | Ask::Load | Ask::Here | Ask::Gone { .. } => return Err(io::ErrorKind::InvalidData.into()),
+        }
+    }
+}
+
+/// Ends this process when the parent is gone: a guest that is busy would not notice.
+#[cfg(unix)]
+fn watch() -> io::Result<()> {
+    use rustix::event::{PollFd, PollFlags, poll};
+    let (started, starts) = std::sync::mpsc::channel();
+    std::thread::Builder::new().spawn(move || {
+        // Past here this thread only waits, which the walls allow.
+        let _ = started.send(());
+        loop {
+            let stdin = io::stdin();
+            // That the other end was closed is told whatever is asked for.
+            let mut fds = [PollFd::new(&stdin, PollFlags::empty())];
+            if poll(&mut fds, None).is_ok() && fds[0].revents().contains(PollFlags::HUP) {
+                #[expect(clippy::exit, reason = "nobody is left to tell")]
+                std::process::exit(0);
+            }
+        }
+    })?;
+    starts.recv().map_err(io::Error::other)
+}
+
+pub(crate) fn describe(program: &Program, stack: &BigStack, limits: &Limits) -> Result<PackInfo, LoadError> {
+    let info = program.describe(stack, limits).map_err(LoadError::Describe)?;
+    for check in &info.checks {
+        if let Some(schema) = &check.config_schema {
+            let wrong = |error| LoadError::Info(format!("check `{}`: its schema {error}", check.id.escape_debug()));
+            check_schema(schema).map_err(wrong)?;
+        }
+    }
+    Ok(info)
+}
+
+/// The view of these nodes.
+fn view(mounts: &[Mount], nodes: Vec<Node>, contents: Remote) -> Result<View, String> {
+    let mut tree = TreeBuilder::new();
+    for mount in mounts {
+        tree.mount(*mount);
+    }
+    for Node { mount, path, what } in nodes {
+        match what {
+            What::File { size, executable, key } => tree.file(mount, path, size, executable, key),
+            What::Symlink { text } => tree.symlink(mount, path, text.0),
+            What::Directory => tree.directory(mount, path),
+        };
+    }
+    let tree = tree.build().map_err(|error| error.to_string())?;
+    Ok(View::new(Arc::new(tree), Arc::new(contents)))
+}
+
+/// The pipes to the parent.
+struct Pipes(Mutex<Streams>);
+
+struct Streams {
+    input: BufReader<Stdin>,
+    output: BufWriter<Stdout>,
+    /// Questions that came while contents were waited for, since the parent asks ahead; with the contents that came
+    /// with them.
+    ahead: VecDeque<(Ask, Vec<u8>)>,
+}
+
+impl Streams {
+    /// The next message, with the bytes that belong to it.
+    fn next(&mut self) -> io::Result<(Ask, Vec<u8>)> {
+        let ask = frame::read_message(&mut self.input)?;
+        let bytes = match ask {
+            Ask::Compile | Ask::Load | Ask::Here | Ask::Call { inline: Some(_), .. } => {
+                match frame::read(&mut self.input)? {
+                    (frame::Kind::Bytes, bytes) => bytes,
+                    (frame::Kind::Message, _) => return Err(io::ErrorKind::InvalidData.into()),
+                }
+            }
+            Ask::Describe { .. } | Ask::Validate { .. } | Ask::Job { .. } | Ask::Call { .. } | Ask::Gone { .. } => {
+                Vec::new()
+            }
+        };
+        Ok((ask, bytes))
+    }
+}
+
+impl Pipes {
+    fn with<R>(&self, use_it: impl FnOnce(&mut Streams) -> R) -> R {
+        // One thread talks; a panic while it does ends the process.
+        use_it(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The next question, with the bytes that belong to it.
+    fn hear(&self) -> io::Result<(Ask, Vec<u8>)> {
+        self.with(|streams| streams.ahead.pop_front().map_or_else(|| streams.next(), Ok))
+    }
+
+    /// The contents that were asked for; questions that come first are kept for later.
+    fn contents(&self) -> io::Result<Result<Vec<u8>, String>> {
+        self.with(|streams| {
+            loop {
+                match streams.next()? {
+                    (Ask::Here, bytes) => return Ok(Ok(bytes)),
+                    (Ask::Gone { path }, _) => return Ok(Err(path)),
+                    other => streams.ahead.push_back(other),
+                }
+            }
+        })
+    }
+
+    fn say(&self, say: &Say) -> io::Result<()> {
+        self.with(|streams| {
+            frame::write_message(&mut streams.output, say)?;
+            streams.output.flush()
+        })
+    }
+
+    fn give(&self, bytes: &[u8]) -> io::Result<()> {
+        self.with(|streams| {
+            frame::write_bytes(&mut streams.output, bytes)?;
+            streams.output.flush()
+        })
+    }
+}
+
+/// Contents over the pipe: what came with the question, or what is asked for now.
+struct Remote {
+    pipes: Arc<Pipes>,
+    inline: Option<(u32, Vec<u8>)>,
+}
+
+impl Contents for Remote {
+    fn read(&self, key: u32, offset: u64, len: usize) -> Result<Vec<u8>, ContentsError> {
+        if let Some((inline, bytes)) = &self.inline
+            && *inline == key
+        {
+            let from = usize::try_from(offset).unwrap_or(usize::MAX);
+            let part = from.checked_add(len).and_then(|to| bytes.get(from..to));
+            return part.map(<[u8]>::to_vec).ok_or_else(|| ContentsError::Failed("out of range".to_owned()));
+        }
+        let failed = |error: io::Error| ContentsError::Failed(error.to_string());
+        self.pipes.say(&Say::Need { key, offset, len }).map_err(failed)?;
+        self.pipes.contents().map_err(failed)?.map_err(ContentsError::Changed)
+    }
+}
