@@ -197,3 +197,14 @@ fn what_packs_do_not_see_is_named() {
     let ran = project.run(&["verify"]).exits(0);
     insta::assert_snapshot!(ran.shown());
 }
+
+#[test]
+fn names_of_any_script_are_judged() {
+    let project = project();
+    for name in ["ab", "漢字1.md", "漢字2.md", "漢字3.md", "é/ü.txt", "😀"] {
+        project.write(name, "x\n");
+    }
+    project.write("漢字4.txt", "x \n");
+    let ran = project.run(&["verify"]).exits(1);
+    assert!(ran.stdout.contains("漢字4.txt:1:2"), "{}", ran.stdout);
+}

@@ -242,3 +242,65 @@ fn a_full_disk_is_named_and_nothing_is_called_green() {
         ran.stderr
     );
 }
+
+#[test]
+fn a_log_that_something_else_took_the_place_of_is_neither_waited_for_nor_believed() {
+    let project = Project::with(
+        "[verify]\ncommands = [[\"sh\", \"-c\", \"echo one; rm .probity/logs/*/verify-1.log; $0\"]]\n"
+            .replace("$0", "mkfifo .probity/logs/$(ls .probity/logs)/verify-1.log")
+            .as_str(),
+    );
+    let (code, document) = project.verify();
+    assert_eq!(code, 0, "{document:#}");
+    let shown = project.run(&["show", "--check", "verify-1", "--log"]).exits(1);
+    assert!(shown.stderr.contains("not a regular file"), "{}", shown.stderr);
+    project.run(&["show"]).exits(0);
+
+    for (name, replace) in [
+        ("changed", "echo more >> $LOG"),
+        ("link", "rm $LOG; ln -s /etc/hostname $LOG"),
+        ("device", "rm $LOG; ln -s /dev/zero $LOG"),
+    ] {
+        let project = Project::with("[verify]\ncommands = [[\"echo\", \"one\"]]\n");
+        project.run(&["verify"]).exits(0);
+        let replace = replace.replace("$LOG", ".probity/logs/*/verify-1.log");
+        let replace = format!(
+            "set -- .probity/logs/*/verify-1.log; {}",
+            replace.replace(".probity/logs/*/verify-1.log", "\"$1\"")
+        );
+        let status =
+            std::process::Command::new("sh").args(["-c", &replace]).current_dir(project.root()).status().unwrap();
+        assert!(status.success());
+        let shown = project.run(&["show", "--check", "verify-1", "--log"]).exits(1);
+        assert_eq!(shown.stdout, "", "{name}");
+    }
+}
+
+#[test]
+fn a_database_that_somebody_prepared_is_refused() {
+    let prepared = [
+        "CREATE TRIGGER t AFTER INSERT ON run BEGIN UPDATE run SET outcome = 'passed'; END",
+        "CREATE TABLE more (a)",
+        "ALTER TABLE run ADD COLUMN extra TEXT",
+    ];
+    for statement in prepared {
+        let project = Project::with(GREEN);
+        project.run(&["verify"]).exits(0);
+        let database = rusqlite::Connection::open(project.path(".probity/state.db")).unwrap();
+        database.execute_batch(statement).unwrap();
+        drop(database);
+        let ran = project.run(&["verify"]).exits(1);
+        assert!(ran.stderr.contains("is damaged"), "{statement}: {}", ran.stderr);
+        project.run(&["log"]).exits(1);
+    }
+}
+
+#[test]
+fn what_a_list_of_runs_shows_steers_no_terminal() {
+    let project = Project::with(GREEN);
+    project.run(&["verify"]).exits(0);
+    let database = rusqlite::Connection::open(project.path(".probity/state.db")).unwrap();
+    database.execute("UPDATE run SET started = char(27) || '[31m', scenario = char(7)", []).unwrap();
+    let log = project.run(&["log"]).exits(0);
+    assert!(!log.stdout.contains(['\u{1b}', '\u{7}']), "{:?}", log.stdout);
+}

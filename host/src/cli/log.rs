@@ -4,6 +4,7 @@ use super::args::Log;
 use super::error::CliError;
 use super::prepare;
 use super::printer::Printer;
+use crate::report::escape;
 use crate::store::Store;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -27,7 +28,15 @@ pub(super) fn log(folder: &Path, options: &Log, printer: &Printer) -> Result<u8,
     for run in runs {
         let digest = run.verdict_digest.as_deref().unwrap_or("no verdict");
         let digest = digest.get(.."blake3:".len() + 12).unwrap_or(digest);
-        let _ = writeln!(text, "{}  {}  {:<14} {:<16} {digest}", run.run, run.started, run.outcome, run.scenario);
+        let _ = writeln!(
+            text,
+            "{}  {}  {:<14} {:<16} {}",
+            escape(&run.run),
+            escape(&run.started),
+            escape(&run.outcome),
+            escape(&run.scenario),
+            escape(digest)
+        );
     }
     printer.out(&text);
     Ok(0)

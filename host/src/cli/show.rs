@@ -6,7 +6,7 @@ use super::printer::Printer;
 use super::{prepare, verify};
 use crate::model::{CheckOutcome, Record, RecordRow, Row, SkipReason};
 use crate::report::{Human, escape};
-use crate::store::{Store, StoreError, read_log};
+use crate::store::{Store, StoreError, read_combined, read_log};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -18,10 +18,10 @@ pub(super) fn show(folder: &Path, options: &Show, printer: &Printer) -> Result<u
     if options.log {
         let bytes = match row {
             Some((row, around)) => match &around.log {
-                Some(log) => read_log(&state, log),
+                Some(log) => read_log(&state, &record.run, &around.id, log),
                 None => return Err(no_output(row, around)),
             },
-            None => std::fs::read(state.join("logs").join(record.run.as_str()).join("verify.log")),
+            None => read_combined(&state, &record.run),
         };
         let bytes = bytes.map_err(|error| CliError::trouble(format!("the log cannot be read: {error}")))?;
         printer.out_foreign(&bytes);
@@ -32,7 +32,7 @@ pub(super) fn show(folder: &Path, options: &Show, printer: &Printer) -> Result<u
         return Ok(0);
     }
     let human = Human::new(printer.style(), record.run.clone());
-    let tail = |around: &RecordRow| verify::tail(&state, around);
+    let tail = |around: &RecordRow| verify::tail(&state, &record.run, around);
     let text = match row {
         Some((row, around)) => human.with_all_findings().check(row, around, tail(around)) + &around_check(around),
         None => header(&record) + &human.record(&record, tail),

@@ -5,7 +5,7 @@ use super::error::CliError;
 use super::prepare::{self, Project};
 use super::printer::Printer;
 use crate::guest::Pack;
-use crate::model::{CheckKind, Digest, Event, PackName, Record, RecordRow, RunOutcome};
+use crate::model::{CheckKind, Digest, Event, PackName, Record, RecordRow, RunId, RunOutcome};
 use crate::native::Stop;
 use crate::plan::{self, Plan};
 use crate::report::Human;
@@ -94,7 +94,7 @@ fn listen() -> Result<(Sender<Stop>, Receiver<Stop>), CliError> {
 /// Where this run keeps what it makes.
 struct Place {
     state: PathBuf,
-    run: crate::model::RunId,
+    run: RunId,
     logs: Logs,
     /// Why it cannot be the state folder: then nothing is recorded.
     trouble: Option<String>,
@@ -184,23 +184,20 @@ fn show(event: &Event, place: &Place, printer: &Printer) {
         Event::CheckFinished { .. } | Event::RunFinished { .. } => printer.status(None),
         Event::RunStarted { .. } => {}
     }
-    let text = Human::new(printer.style(), place.run.clone()).text(event, |record| tail(&place.state, record));
+    let text =
+        Human::new(printer.style(), place.run.clone()).text(event, |record| tail(&place.state, &place.run, record));
     if !text.is_empty() {
         printer.out(&text);
     }
 }
 
 /// The last lines of what a check wrote.
-pub(super) fn tail(state: &Path, record: &RecordRow) -> Option<String> {
-    use std::io::{Read as _, Seek as _};
+pub(super) fn tail(state: &Path, run: &RunId, record: &RecordRow) -> Option<String> {
     let log = record.log.as_ref()?;
-    let mut file = std::fs::File::open(state.join(&log.path)).ok()?;
-    let skipped = log.size.saturating_sub(TAIL_BYTES);
-    file.seek(std::io::SeekFrom::Start(skipped)).ok()?;
-    let mut bytes = Vec::new();
-    file.take(TAIL_BYTES).read_to_end(&mut bytes).ok()?;
+    let bytes = store::read_tail(state, run, &record.id, TAIL_BYTES).ok()?;
     let text = crate::report::without_codes(&String::from_utf8_lossy(&bytes));
-    let lines: Vec<&str> = text.lines().skip(usize::from(skipped > 0)).collect();
+    // Unless it is all there is, it begins in the middle of a line.
+    let lines: Vec<&str> = text.lines().skip(usize::from(log.size > TAIL_BYTES)).collect();
     let shown = &lines[lines.len().saturating_sub(TAIL_LINES)..];
     (!shown.is_empty()).then(|| shown.join("\n"))
 }

@@ -249,12 +249,16 @@ impl Runner<'_> {
             Ok(log) => log,
             Err(error) => return host(format!("cannot make its log file: {error}")),
         };
+        let kept = match log.try_clone() {
+            Ok(kept) => kept,
+            Err(error) => return host(format!("cannot keep its output: {error}")),
+        };
         let own = unit.timeout.map(|timeout| Instant::now() + timeout);
         let deadline = [own, self.deadline].into_iter().flatten().min();
         let folder = &self.around.workspace.root;
         let job = Job { argv, folder, environment, log, deadline, grace: GRACE };
         let ending = native::run(job, &self.around.stops.0, &self.around.stops.1);
-        let log = match self.around.logs.finish(&unit.id) {
+        let log = match self.around.logs.finish(&unit.id, kept) {
             Ok(log) => log,
             Err(error) => return host(format!("cannot keep its output: {error}")),
         };

@@ -119,6 +119,7 @@ impl Store {
             connection.pragma_update(None, "synchronous", "full")
         })?;
         store.migrate()?;
+        store.refuse_foreign()?;
         Ok(store)
     }
 
@@ -135,7 +136,11 @@ impl Store {
         let found = store.version()?;
         store.refuse_newer(found)?;
         // An empty file is a database that nothing was written to yet.
-        Ok((found > 0).then_some(store))
+        if found == 0 {
+            return Ok(None);
+        }
+        store.refuse_foreign()?;
+        Ok(Some(store))
     }
 
     fn connect(state: &Path, flags: OpenFlags) -> Result<Self, StoreError> {
@@ -170,6 +175,21 @@ impl Store {
         Ok(())
     }
 
+    /// Refuses a database whose schema is not ours to the letter: whoever made it may have it keep or show what they like.
+    fn refuse_foreign(&self) -> Result<(), StoreError> {
+        let schema = |connection: &Connection| -> rusqlite::Result<Vec<String>> {
+            let all = "SELECT type || ' ' || name || ' ' || coalesce(sql, '') FROM sqlite_schema ORDER BY 1";
+            connection.prepare(all)?.query_map([], |row| row.get(0))?.collect()
+        };
+        let ours = Connection::open_in_memory()
+            .and_then(|memory| {
+                MIGRATIONS.iter().try_for_each(|step| memory.execute_batch(step))?;
+                schema(&memory)
+            })
+            .map_err(|error| explain(&self.path, error))?;
+        if self.attempt(schema)? == ours { Ok(()) } else { Err(StoreError::Damaged(self.path.clone())) }
+    }
+
     fn migrate(&mut self) -> Result<(), StoreError> {
         let found = self.version()?;
         self.refuse_newer(found)?;
@@ -192,7 +212,7 @@ impl Store {
     pub fn record(&mut self, record: &Record) -> Result<(), StoreError> {
         let bytes = to_canonical(record)?;
         let digest = record.digest()?.to_string();
-        self.attempt(|connection| {
+        let inserted = self.attempt(|connection| {
             connection.execute(
                 "INSERT INTO run (id, started, scenario, outcome, verdict_digest, record_digest, record)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
@@ -207,7 +227,8 @@ impl Store {
                 ],
             )
         })?;
-        Ok(())
+        // A table that somebody else made may swallow rows.
+        if inserted == 1 { Ok(()) } else { Err(StoreError::Damaged(self.path.clone())) }
     }
 
     /// The newest runs first, at most `limit`.

@@ -2,7 +2,7 @@
 
 use crate::model::{CheckId, Digest, Log, RunId};
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -27,16 +27,16 @@ impl Logs {
     /// A new file for the output of a check, to be appended to.
     pub fn start(&self, check: &CheckId) -> io::Result<File> {
         let path = self.state.join(self.relative(check.as_str()));
-        OpenOptions::new().append(true).create_new(true).mode(0o600).open(path)
+        OpenOptions::new().read(true).append(true).create_new(true).mode(0o600).open(path)
     }
 
-    /// What became of the file: its size and digest, once it is on disk.
-    pub fn finish(&self, check: &CheckId) -> io::Result<Log> {
-        let path = self.relative(check.as_str());
-        let file = File::open(self.state.join(&path))?;
+    /// What became of a file that was started: its size and digest, once it is on disk. By its handle, since a command
+    /// may have put something else in its place.
+    pub fn finish(&self, check: &CheckId, mut file: File) -> io::Result<Log> {
         file.sync_data()?;
         let size = file.metadata()?.len();
-        Ok(Log { path, size, digest: Digest::of_reader(file)? })
+        file.seek(SeekFrom::Start(0))?;
+        Ok(Log { path: self.relative(check.as_str()), size, digest: Digest::of_reader(file)? })
     }
 
     /// Writes `verify.log`: each check that left a log, under a line with its name.
@@ -44,7 +44,7 @@ impl Logs {
         let path = self.state.join(self.relative("verify"));
         let mut combined = OpenOptions::new().append(true).create_new(true).mode(0o600).open(path)?;
         for check in checks {
-            let Ok(mut part) = File::open(self.state.join(self.relative(check.as_str()))) else { continue };
+            let Ok(mut part) = open(&self.state, &self.run, check.as_str()) else { continue };
             writeln!(combined, "==> {check} <==")?;
             io::copy(&mut part, &mut combined)?;
             writeln!(combined)?;
@@ -53,7 +53,40 @@ impl Logs {
     }
 }
 
-/// The contents of a log that a record names.
-pub fn read_log(state: &Path, log: &Log) -> io::Result<Vec<u8>> {
-    std::fs::read(state.join(&log.path))
+/// Opens a log of a run for reading: a regular file, and no link, whatever was put in its place.
+fn open(state: &Path, run: &RunId, name: &str) -> io::Result<File> {
+    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+    let path = state.join("logs").join(run.as_str()).join(format!("{name}.log"));
+    let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a regular file")) }
+}
+
+/// The output of a check of a run, if it is still what the record says. Its place follows from the names, whatever the
+/// record may claim.
+pub fn read_log(state: &Path, run: &RunId, check: &CheckId, log: &Log) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    // One byte more than it should have tells that it grew.
+    open(state, run, check.as_str())?.take(log.size.saturating_add(1)).read_to_end(&mut bytes)?;
+    if Digest::of(&bytes) == log.digest {
+        Ok(bytes)
+    } else {
+        Err(io::Error::other("it was changed after the run: its digest does not match"))
+    }
+}
+
+/// All output of a run in declared order, which no record vouches for.
+pub fn read_combined(state: &Path, run: &RunId) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(state, run, "verify")?.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The last `count` bytes of the output of a check.
+pub fn read_tail(state: &Path, run: &RunId, check: &CheckId, count: u64) -> io::Result<Vec<u8>> {
+    let mut file = open(state, run, check.as_str())?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(count)))?;
+    let mut bytes = Vec::new();
+    file.take(count).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }

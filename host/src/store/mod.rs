@@ -7,5 +7,5 @@ mod logs;
 mod place;
 
 pub use database::{Store, StoreError, Summary, new_run_id};
-pub use logs::{Logs, read_log};
+pub use logs::{Logs, read_combined, read_log, read_tail};
 pub use place::{PlaceError, state_folder};

@@ -226,7 +226,15 @@ fn refusal(folder: &Path, command: &'static str, answer: &Answer) -> GitError {
 /// the tree, and an empty or relative entry would find a file of that name there.
 fn search_path(tree: &Path) -> Vec<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).filter(|entry| entry.is_absolute() && !entry.starts_with(tree)).collect()
+    // A repository inside is part of a larger tree, and a link may lead into it.
+    let tree = tree.canonicalize().unwrap_or_else(|_| tree.to_owned());
+    let outermost = tree.ancestors().filter(|above| above.join(".git").symlink_metadata().is_ok()).last();
+    let outermost = outermost.unwrap_or(&tree);
+    let outside = |entry: PathBuf| {
+        let place = entry.canonicalize().ok()?;
+        (entry.is_absolute() && !place.starts_with(outermost)).then_some(place)
+    };
+    std::env::split_paths(&path).filter_map(outside).collect()
 }
 
 fn program(path: &[PathBuf]) -> Result<PathBuf, GitError> {

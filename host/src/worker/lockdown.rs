@@ -5,6 +5,12 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Bytes of addresses for a compiler. Python's pack, the largest seen, takes a third of it.
+const COMPILER_MEMORY: u64 = 6 << 30;
+
+/// Seconds of processor time for a compiler. The same pack takes a tenth of it.
+const COMPILER_SECONDS: u64 = 300;
+
 /// Which walls stand.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Walls {
@@ -34,7 +40,12 @@ pub(super) fn worker() -> Walls {
 
 /// Locks up a process that compiles: it still starts threads and makes code, but reaches no file and no socket.
 pub(super) fn compiler() {
+    use rustix::process::{Resource, Rlimit, setrlimit};
     limits();
+    // A small component can say that it consists of very many others, and no fuel counts what a compiler does.
+    let limit = |most| Rlimit { current: Some(most), maximum: Some(most) };
+    let _ = setrlimit(Resource::As, limit(COMPILER_MEMORY));
+    let _ = setrlimit(Resource::Cpu, limit(COMPILER_SECONDS));
     landlock();
 }
 

@@ -289,3 +289,18 @@ fn contents_that_are_short_have_changed() {
     let file = view.resolve(root(&view), "f", false).unwrap().node;
     assert!(matches!(Chunks::default().read(&view, file, 0, 5), Err(ContentsError::Changed(_))));
 }
+
+#[test]
+fn names_of_any_script_make_a_tree() {
+    let names = ["ab", "aé", "é", "ééé", "漢字1.md", "漢字2.md", "漢字3.md", "漢/a", "漢/é", "😀", "a", "\u{301}"];
+    for skip in 0..names.len() {
+        let mut builder = TreeBuilder::new();
+        for (key, name) in names.iter().enumerate().filter(|(at, _)| *at != skip) {
+            builder.file(Mount::Tree, *name, 1, false, u32::try_from(key).unwrap());
+        }
+        let view = View::new(Arc::new(builder.build().unwrap()), Arc::new(contents::Nothing));
+        for (at, name) in names.iter().enumerate() {
+            assert_eq!(view.find(Mount::Tree, name).is_some(), at != skip, "{name}");
+        }
+    }
+}

@@ -167,8 +167,8 @@ impl Tree {
                 let name = entry.path[at..].split('/').next().unwrap_or_default();
                 let end = at + name.len();
                 let len = rest.partition_point(|other| {
-                    other.path.len() >= end
-                        && other.path[at..end] == *name
+                    // In bytes: in another name, `end` may lie within a character.
+                    other.path.as_bytes().get(at..end) == Some(name.as_bytes())
                         && matches!(other.path.as_bytes().get(end), None | Some(b'/'))
                 });
                 let (group, others) = rest.split_at(len);
