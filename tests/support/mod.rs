@@ -118,7 +118,8 @@ impl Project {
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = self.environment(Command::new(env!("CARGO_BIN_EXE_probity")));
         // Compiling a component is the slow part of a test, and the cache is keyed by content: all tests share one.
-        command.env("XDG_CACHE_HOME", shared_cache());
+        // It believes only what was made with the same key, so they share that too.
+        command.env("XDG_CACHE_HOME", shared("cache")).env("XDG_STATE_HOME", shared("state"));
         command.args(arguments);
         command
     }
@@ -140,9 +141,9 @@ impl Project {
     }
 }
 
-/// A cache of compiled components for all tests of this build.
-fn shared_cache() -> PathBuf {
-    Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache")
+/// A folder for all tests of this build.
+fn shared(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
 
 /// The component of the hygiene pack, built by `make checks`.

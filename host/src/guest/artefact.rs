@@ -53,7 +53,7 @@ impl Cache {
         match self.read(name, &path) {
             Ok(Some(code)) => Some(code),
             Ok(None) => {
-                warnings.push(format!("compiled code {} is damaged and is made again", path.display()));
+                warnings.push(format!("compiled code {} is damaged or not ours, and is made again", path.display()));
                 None
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
