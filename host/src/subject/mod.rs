@@ -4,9 +4,16 @@
 //! anything that a repository says. Git is reached through [`git`] and nowhere else.
 
 pub mod beneath;
+mod blob;
+mod collect;
+mod entry;
+mod error;
 pub mod git;
+mod look;
 mod pieces;
 mod snapshot;
 
+pub use entry::{Entry, Kind};
+pub use error::SnapshotError;
 pub use pieces::Pieces;
-pub use snapshot::{Entry, Kind, Snapshot, SnapshotError, Workspace};
+pub use snapshot::{Snapshot, Workspace};

@@ -1,0 +1,201 @@
+//! Looking at what belongs to a subject: what each entry is, and what is in it.
+//!
+//! Contents are hashed from the very bytes that are read. An entry that shows no sign of having been touched since it
+//! was last read is not read again.
+
+use super::beneath::{self, Root};
+use super::blob::{Blob, blob_id};
+use super::collect::Candidate;
+use super::entry::{Entry, Kind, StatKey};
+use super::error::SnapshotError;
+use super::git::Committed;
+use super::pieces::{PIECE, Pieces, piece};
+use crate::model::Digest;
+use rustix::fs::FileType;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+/// The entry as it is, and whether it is as the commit has it. None where there is nothing at that path.
+pub(super) type Looked = Option<(Entry, bool)>;
+
+pub(super) fn look_at_all(
+    root: &Path,
+    candidates: &[Candidate],
+    known: &HashMap<&[u8], &Entry>,
+) -> Result<Vec<Looked>, SnapshotError> {
+    let open = Root::open(root).map_err(|source| SnapshotError::Read { path: ".".to_owned(), source })?;
+    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(8);
+    let share = candidates.len().div_ceil(threads).max(1);
+    let parts: Vec<Result<Vec<Looked>, SnapshotError>> = std::thread::scope(|scope| {
+        let look = |part| {
+            let open = &open;
+            scope.spawn(move || Looker { root: open, folder: None, known }.look_at(part))
+        };
+        let threads: Vec<_> = candidates.chunks(share).map(look).collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect()
+    });
+    let mut looked = Vec::with_capacity(candidates.len());
+    for part in parts {
+        looked.extend(part?);
+    }
+    Ok(looked)
+}
+
+struct Looker<'a> {
+    root: &'a Root,
+    /// The folder of the last entry: neighbours share it, and opening it by handle keeps links out.
+    folder: Option<(Vec<u8>, Option<OwnedFd>)>,
+    known: &'a HashMap<&'a [u8], &'a Entry>,
+}
+
+impl Looker<'_> {
+    fn look_at(mut self, candidates: &[Candidate]) -> Result<Vec<Looked>, SnapshotError> {
+        candidates
+            .iter()
+            .map(|candidate| {
+                self.look(candidate).map_err(|source| SnapshotError::Read {
+                    path: String::from_utf8_lossy(&candidate.path).into_owned(),
+                    source,
+                })
+            })
+            .collect()
+    }
+
+    fn look(&mut self, candidate: &Candidate) -> io::Result<Looked> {
+        if let Some(commit) = &candidate.commit {
+            let clean = candidate.committed.as_ref().is_some_and(|c| commit.ends_with(&format!(":{}", c.id)));
+            return Ok(Some((entry(candidate, Kind::Submodule, commit.as_bytes(), StatKey::default()), clean)));
+        }
+        let cut = candidate.path.iter().rposition(|byte| *byte == b'/');
+        let (folder, name) =
+            cut.map_or((&b""[..], &candidate.path[..]), |at| (&candidate.path[..at], &candidate.path[at + 1..]));
+        if self.folder.as_ref().is_none_or(|(path, _)| path != folder) {
+            let opened = match self.root.folder(folder) {
+                Ok(opened) => Some(opened),
+                Err(error) if is_absence(&error) => None,
+                Err(error) => return Err(error),
+            };
+            self.folder = Some((folder.to_vec(), opened));
+        }
+        let stat = match self.folder.as_ref().and_then(|(_, opened)| opened.as_ref()) {
+            Some(opened) => match beneath::stat(opened, name) {
+                Ok(stat) => Some((opened, stat)),
+                Err(error) if is_absence(&error) => None,
+                Err(error) => return Err(error),
+            },
+            None => None,
+        };
+        let Some((opened, stat)) = stat else {
+            let left_out = || (entry(candidate, Kind::LeftOut, b"", StatKey::default()), true);
+            return Ok(candidate.left_out.then(left_out));
+        };
+        let key = StatKey::of(&stat);
+        let committed = candidate.committed.as_ref();
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => {
+                let kind = if stat.st_mode & 0o100 == 0 { Kind::File } else { Kind::Executable };
+                let mode = if kind == Kind::Executable { 0o100_755 } else { 0o100_644 };
+                let clean = |id: Option<&String>| committed.is_some_and(|c| c.mode == mode && Some(&c.id) == id);
+                let untouched = |known: &&&Entry| known.stat == key && known.id.is_some() == committed.is_some();
+                if let Some(known) = self.known.get(candidate.path.as_slice()).filter(untouched) {
+                    let entry = Entry { tracked: candidate.tracked, ..(*known).clone() };
+                    let clean = clean(entry.id.as_ref());
+                    return Ok(Some((entry, clean)));
+                }
+                match beneath::file_in(opened, name) {
+                    Ok(file) => {
+                        let Hashed { size, digest, pieces, id } = hash(file, key.size, committed)?;
+                        let clean = clean(id.as_ref());
+                        let path = candidate.path.clone();
+                        let tracked = candidate.tracked;
+                        let entry =
+                            Entry { path, kind, size, digest, tracked, text: Vec::new(), pieces, id, stat: key };
+                        Ok(Some((entry, clean)))
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                        Ok(Some((entry(candidate, Kind::Unreadable, b"", key), false)))
+                    }
+                    Err(error) => Err(error),
+                }
+            }
+            FileType::Symlink => {
+                let text = beneath::link_in(opened, name)?;
+                let clean = committed.is_some_and(|c| c.mode == 0o120_000 && blob_id(&c.id, &text) == c.id);
+                Ok(Some((entry(candidate, Kind::Symlink, &text, key), clean)))
+            }
+            // A tracked file whose place a folder took is gone; what the folder holds is listed by itself. The folder
+            // of a submodule that was not initialised is left out.
+            FileType::Directory => {
+                let left_out = || (entry(candidate, Kind::LeftOut, b"", StatKey::default()), true);
+                Ok(candidate.left_out.then(left_out))
+            }
+            _ => Ok(Some((entry(candidate, Kind::Special, b"", key), false))),
+        }
+    }
+}
+
+fn entry(candidate: &Candidate, kind: Kind, contents: &[u8], stat: StatKey) -> Entry {
+    let (path, tracked) = (candidate.path.clone(), candidate.tracked);
+    let text = if kind == Kind::Symlink { contents.to_vec() } else { Vec::new() };
+    let (size, digest) = (contents.len() as u64, Digest::of(contents));
+    Entry { path, kind, size, digest, tracked, text, pieces: None, id: None, stat }
+}
+
+/// Nothing is there, or what is there on the way is no folder (a link or a file took its place).
+fn is_absence(error: &io::Error) -> bool {
+    let code = error.raw_os_error().map(rustix::io::Errno::from_raw_os_error);
+    matches!(code, Some(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR | rustix::io::Errno::LOOP))
+}
+
+struct Hashed {
+    size: u64,
+    digest: Digest,
+    pieces: Option<Pieces>,
+    id: Option<String>,
+}
+
+/// Size, digest and, where there is one to compare with, git's id of a file's contents, from one reading.
+fn hash(file: File, expected: i64, committed: Option<&Committed>) -> io::Result<Hashed> {
+    let expected = u64::try_from(expected).unwrap_or(0);
+    let mut blob = committed.map(|committed| Blob::new(&committed.id, expected));
+    // One byte more than expected, so that the end of a small file is seen without a larger buffer.
+    let capacity = usize::try_from(expected.saturating_add(1).min(PIECE)).unwrap_or(0);
+    let mut reader = file.take(PIECE);
+    let mut bytes = Vec::with_capacity(capacity);
+    let mut first = None;
+    let mut values = Vec::new();
+    let mut size = 0;
+    loop {
+        bytes.clear();
+        reader.set_limit(PIECE);
+        let count = reader.read_to_end(&mut bytes)? as u64;
+        if count == 0 && first.is_some() {
+            break;
+        }
+        if let Some(blob) = &mut blob {
+            blob.update(&bytes);
+        }
+        // The values of inner pieces are needed only where there is a second piece, which most files have not.
+        match &first {
+            None => first = Some((Digest::of(&bytes), (count == PIECE).then(|| piece(0, &bytes)))),
+            Some((_, value)) => {
+                values.extend(if values.is_empty() { *value } else { None });
+                values.push(piece(size, &bytes));
+            }
+        }
+        size += count;
+        if count < PIECE {
+            break;
+        }
+    }
+    let pieces = Pieces::new(values);
+    let whole = first.map(|(digest, _)| digest);
+    let digest = pieces.as_ref().map(|pieces| Digest::from_hash(pieces.root())).or(whole);
+    Ok(Hashed { size, digest: digest.unwrap_or_else(|| Digest::of(b"")), pieces, id: blob.map(Blob::finish) })
+}
