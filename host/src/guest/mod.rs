@@ -5,6 +5,9 @@
 //! an `Err`. One worker serves one pack and one grant; what it may read is decided here, request by request.
 
 mod artefact;
+mod call;
+mod idle;
+mod merge;
 mod process;
 mod run;
 #[cfg(test)]
@@ -17,6 +20,7 @@ pub use run::{CheckResult, CheckRun, Job};
 use crate::model::{Digest, PackInfo};
 use crate::worker::{Ask, Engine, Inspection, Say};
 use artefact::Cache;
+use idle::Idle;
 use process::{Lost, Patience, Worker};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -65,6 +69,7 @@ pub struct Pack {
     pub compiled: bool,
     code: Arc<[u8]>,
     place: Place,
+    idle: Arc<Idle>,
 }
 
 /// What is kept of a pack beside its compiled code.
@@ -100,7 +105,8 @@ impl Host {
             cache.put(&name, &pack(&kept, &code), &mut warnings);
         }
         let Kept { inspection, info } = kept;
-        Ok(Pack { digest, info, inspection, warnings, compiled, code: code.into(), place: self.place.clone() })
+        let (place, idle) = (self.place.clone(), Arc::default());
+        Ok(Pack { digest, info, inspection, warnings, compiled, code: code.into(), place, idle })
     }
 
     fn engine(&self) -> Result<&Engine, LoadError> {
@@ -117,7 +123,7 @@ impl Host {
         let (inspection, info, code) = match &self.place {
             Place::Workers(program) => {
                 let (inspection, code) = compile(program, bytes)?;
-                let (mut worker, _) = Worker::load(program, &code)?;
+                let mut worker = Worker::load(program, &code)?;
                 (inspection, described(&mut worker, limits)?, code)
             }
             #[cfg(test)]
@@ -169,10 +175,13 @@ impl Pack {
         match &self.place {
             Place::Workers(program) => {
                 let failed = |error: std::io::Error| LoadError::Engine(format!("its worker cannot be asked: {error}"));
-                let (mut worker, _) = Worker::load(program, &self.code)?;
+                let mut worker = self.idle.take(None).map_or_else(|| Worker::load(program, &self.code), Ok)?;
                 worker.ask(&Ask::Validate { schema: schema.to_owned(), config: config.clone() }).map_err(failed)?;
                 match worker.hear(patience(ANSWER_TIME)) {
-                    Ok(Say::Validated(errors)) => Ok(errors),
+                    Ok(Say::Validated(errors)) => {
+                        self.idle.put(None, worker);
+                        Ok(errors)
+                    }
                     Ok(_) => Err(LoadError::Engine("its worker answers out of turn".to_owned())),
                     Err(error) => Err(lost("its configuration could not be checked", &error)),
                 }

@@ -43,6 +43,7 @@ pub(super) struct Worker {
     child: Child,
     input: ChildStdin,
     output: ChildStdout,
+    walls: Walls,
     /// What was read and not yet used.
     buffer: Vec<u8>,
     used: usize,
@@ -66,21 +67,29 @@ impl Worker {
         for pipe in [rustix::fd::AsFd::as_fd(&input), rustix::fd::AsFd::as_fd(&output)] {
             let _ = rustix::pipe::fcntl_setpipe_size(pipe, 1 << 20);
         }
-        Ok(Self { child, input, output, buffer: Vec::new(), used: 0 })
+        Ok(Self { child, input, output, walls: Walls::default(), buffer: Vec::new(), used: 0 })
     }
 
     /// Starts one that runs guests of compiled code, and waits until its walls stand.
-    pub(super) fn load(program: &Path, code: &[u8]) -> Result<(Self, Walls), LoadError> {
+    pub(super) fn load(program: &Path, code: &[u8]) -> Result<Self, LoadError> {
         let trouble = |error: &dyn std::fmt::Display| LoadError::Engine(format!("a worker cannot be started: {error}"));
         let mut worker = Self::start(program).map_err(|error| trouble(&error))?;
         let asked = worker.ask(&Ask::Load).and_then(|()| worker.give(code));
         asked.map_err(|error| trouble(&error))?;
         match worker.hear(Patience { deadline: Some(Instant::now() + Duration::from_mins(1)), cancelled: None }) {
-            Ok(Say::Loaded(Ok(walls))) => Ok((worker, walls)),
+            Ok(Say::Loaded(Ok(walls))) => {
+                worker.walls = walls;
+                Ok(worker)
+            }
             Ok(Say::Loaded(Err(error))) => Err(error),
             Ok(_) => Err(trouble(&"it answers out of turn")),
             Err(lost) => Err(trouble(&lost)),
         }
+    }
+
+    /// The walls around it. None stand before compiled code was loaded.
+    pub(super) fn walls(&self) -> Walls {
+        self.walls
     }
 
     /// Asks something.

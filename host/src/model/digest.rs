@@ -37,6 +37,14 @@ pub enum Context {
     Sources,
     /// What a guest's randomness comes from.
     Seed,
+    /// What a logic check may read.
+    Grant,
+    /// Everything a logic check's result depends on beside what it observed.
+    Key,
+    /// The names and kinds in a folder, as a guest lists them.
+    Listing,
+    /// What a logic check observed.
+    Observations,
 }
 
 impl Context {
@@ -51,6 +59,10 @@ impl Context {
             Self::Artefact => "probity 2026-12-01 compiled component v1",
             Self::Seed => "probity 2026-12-01 guest seed v1",
             Self::Sources => "probity 2026-12-01 pack sources v1",
+            Self::Grant => "probity 2026-12-01 grant v1",
+            Self::Key => "probity 2026-12-01 logic check key v1",
+            Self::Listing => "probity 2026-12-01 listing of a folder v1",
+            Self::Observations => "probity 2026-12-01 observations v1",
         }
     }
 }

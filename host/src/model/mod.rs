@@ -9,6 +9,7 @@ mod digest;
 mod event;
 mod finding;
 mod id;
+mod observation;
 mod outcome;
 mod verdict;
 
@@ -20,5 +21,6 @@ pub use digest::{Context, Digest, DigestError, Encoder, hex};
 pub use event::Event;
 pub use finding::{Edit, Finding, Place, Position, Severity};
 pub use id::{CheckId, IdError, PackName, RunId, ScenarioName};
+pub use observation::{Observation, Step, observations_digest};
 pub use outcome::{CheckOutcome, Class, ErrorKind, RunOutcome, SkipReason};
 pub use verdict::{CheckKind, Exit, Log, PlanRow, Record, RecordRow, Row, Subject, VERDICT_SCHEMA, Verdict};

@@ -140,6 +140,8 @@ pub struct RecordRow {
     pub fuel: Option<u64>,
     /// The walls around the processes that a guest ran in: `landlock, seccomp`, or what of these stood, or `none`.
     pub walls: Option<String>,
+    /// The digest of what a guest learned of its files, in all its calls. Two runs with the same one saw the same.
+    pub observed: Option<Digest>,
 }
 
 /// A verdict with everything around it.

@@ -95,6 +95,13 @@ impl Grant {
         self.0.get(&mount).is_some_and(|(need, allow)| need.matches(path) && allow.matches(path))
     }
 
+    /// Which grant it is.
+    pub fn digest(&self) -> Digest {
+        let mut encoder = Encoder::new();
+        self.encode(&mut encoder);
+        encoder.finish(Context::Grant)
+    }
+
     fn encode(&self, encoder: &mut Encoder) {
         encoder.integer(self.0.len() as u64);
         for (mount, (need, allow)) in &self.0 {

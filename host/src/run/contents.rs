@@ -65,6 +65,10 @@ impl Contents for TreeContents {
         self.moved.lock().unwrap_or_else(PoisonError::into_inner).insert(path.clone());
         Err(ContentsError::Changed(path))
     }
+
+    fn identity(&self, key: u32) -> String {
+        self.entries.get(key as usize).map_or_else(String::new, |entry| entry.digest.to_string())
+    }
 }
 
 fn exactly(file: &File, offset: u64, len: usize) -> io::Result<Vec<u8>> {

@@ -3,7 +3,8 @@
 use super::{Done, Runner, Stopped};
 use crate::guest::{CheckResult, Job};
 use crate::model::{
-    CheckOutcome, Context, Encoder, Entry, EntryKind, ErrorKind, Mount, Refusal, Report, Severity, SkipReason,
+    CheckOutcome, Class, Context, Encoder, Entry, EntryKind, ErrorKind, Mount, Observation, Refusal, Report, Severity,
+    SkipReason, observations_digest,
 };
 use crate::native::Stop;
 use crate::plan::{Grant, Unit, Work, seen};
@@ -53,6 +54,7 @@ impl Runner<'_> {
             files,
             changes: None,
             view: &view,
+            grant: grant.digest(),
             limits,
             seed: &seed,
             deadline,
@@ -60,7 +62,8 @@ impl Runner<'_> {
         };
         let run = self.until_done(&cancelled, || pack.run_check(&job));
         let walls = run.walls.map(|walls| walls.words().to_owned());
-        let mut done = Done { fuel: run.fuel, walls, ..Done::default() };
+        let observed = Some(observations_digest(&run.observed));
+        let mut done = Done { fuel: run.fuel, walls, observed, class: Some(class(&run.observed)), ..Done::default() };
         let outcome = match run.result {
             CheckResult::Report(report) => {
                 let outcome = judged(&report);
@@ -124,6 +127,15 @@ impl Drop for Told {
     fn drop(&mut self) {
         let _ = self.0.send(Stop::Ended(0));
     }
+}
+
+/// The weakest of what was observed: who wants to derive the result again needs the evidence or the claim it was shown.
+fn class(observed: &[Observation]) -> Class {
+    let weak = |one: &Observation| match one.mount {
+        Mount::Evidence | Mount::Claim => true,
+        Mount::Tree | Mount::Base | Mount::Spec => false,
+    };
+    if observed.iter().any(weak) { Class::Derived } else { Class::Hermetic }
 }
 
 /// The host decides: any error fails the check.

@@ -11,7 +11,7 @@ pub use contents::TreeContents;
 
 use crate::guest::Pack;
 use crate::model::{
-    CheckId, CheckKind, CheckOutcome, Class, ErrorKind, Event, Exit, PackName, Record, RecordRow, Row, RunId,
+    CheckId, CheckKind, CheckOutcome, Class, Digest, ErrorKind, Event, Exit, PackName, Record, RecordRow, Row, RunId,
     RunOutcome, SkipReason, Subject, VERDICT_SCHEMA, Verdict,
 };
 use crate::native::{self, Ending, Environment, Job, Stop};
@@ -167,14 +167,16 @@ struct Done {
     stderr: Option<String>,
     fuel: Option<u64>,
     walls: Option<String>,
+    observed: Option<Digest>,
+    class: Option<Class>,
 }
 
 fn finished(unit: &Unit, outcome: CheckOutcome, done: Done, elapsed: Duration) -> (Row, RecordRow) {
     let kind = unit.work.kind();
-    let class = match kind {
+    let class = done.class.unwrap_or(match kind {
         CheckKind::Command => Class::Observed,
         CheckKind::Logic => Class::Hermetic,
-    };
+    });
     // How much fuel or memory something takes is the engine's doing.
     let engine = match outcome {
         CheckOutcome::Error(
@@ -201,6 +203,7 @@ fn finished(unit: &Unit, outcome: CheckOutcome, done: Done, elapsed: Duration) -
         stderr: done.stderr,
         fuel: done.fuel,
         walls: done.walls,
+        observed: done.observed,
     };
     (row, record)
 }

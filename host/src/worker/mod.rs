@@ -34,5 +34,7 @@ pub use program::{Called, Program};
 pub use schema::{MAX_SCHEMA_BYTES, SchemaError, check_schema, validate_config};
 #[cfg(test)]
 pub(crate) use serve::describe;
-pub use serve::{Ask, Node, Say, What, serve};
-pub use view::{Contents, ContentsError, Found, FoundKind, Tree, TreeBuilder, TreeError, View};
+pub use serve::{Ask, Node, Piece, Say, What, serve};
+pub use view::{
+    Contents, ContentsError, Found, FoundKind, Noted, Tree, TreeBuilder, TreeError, Untrue, View, observations,
+};

@@ -5,7 +5,7 @@ use super::engine::{BigStack, Engine};
 use super::error::{GuestError, LoadError, Phase, classify, clean};
 use super::limits::Limits;
 use super::state::State;
-use super::view::View;
+use super::view::{Noted, View};
 use super::wasi;
 use crate::model::{PackInfo, Refusal, Report, Request};
 use serde::{Deserialize, Serialize};
@@ -28,6 +28,8 @@ pub struct Called {
     pub fuel: Option<u64>,
     /// All that the guest wrote to its outputs, as far as it is text.
     pub stderr: String,
+    /// What the guest learned of its files.
+    pub observed: Vec<Noted>,
 }
 
 impl Program {
@@ -85,7 +87,8 @@ impl Program {
             Ok(_) => String::from_utf8_lossy(&store.data().output.bytes).into_owned(),
             Err(error) => error.stderr.clone(),
         };
-        Called { fuel: fuel.filter(|_| result.is_ok()), result, stderr }
+        let observed = store.data().observed.notes(&store.data().view);
+        Called { fuel: fuel.filter(|_| result.is_ok()), result, stderr, observed }
     }
 
     fn store(&self, view: View, limits: &Limits, seed: &[u8; 32]) -> Store<State> {

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::model::{Bytes, Change, Entry, Mount, PackInfo, Request};
 use serde::{Deserialize, Serialize};
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io::{self, BufReader, BufWriter, Stdin, Stdout, Write as _};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -45,6 +45,15 @@ pub enum What {
     },
     /// An empty folder: a submodule.
     Directory,
+}
+
+/// A file that is handed over before it is asked for.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct Piece {
+    /// Which.
+    pub key: u32,
+    /// All its bytes.
+    pub len: usize,
 }
 
 /// What the parent asks.
@@ -87,11 +96,16 @@ pub enum Ask {
         nodes: Vec<Node>,
         /// Where its randomness comes from.
         seed: [u8; 32],
-        /// The file whose contents follow as bytes.
-        inline: Option<u32>,
+        /// The files whose whole contents follow as bytes, one behind the other; nothing follows where there are none.
+        inline: Vec<Piece>,
     },
-    /// Contents that were asked for follow as bytes.
-    Here,
+    /// Contents that were asked for follow as bytes, and behind them other files, whole.
+    Here {
+        /// Bytes of what was asked for.
+        len: usize,
+        /// The files behind them.
+        ahead: Vec<Piece>,
+    },
     /// Contents that were asked for cannot be had.
     Gone {
         /// The file.
@@ -183,7 +197,8 @@ fn serve_pack(pipes: &Arc<Pipes>, stack: &BigStack, code: &[u8]) -> io::Result<(
             Ask::Job { check, config, limits } => job = Some((check, config, limits)),
             Ask::Call { files, changes, mounts, nodes, seed, inline } => {
                 let Some((check, config, limits)) = &job else { return Err(io::ErrorKind::InvalidData.into()) };
-                let contents = Remote { pipes: Arc::clone(pipes), inline: inline.map(|key| (key, bytes)) };
+                let contents = Remote { pipes: Arc::clone(pipes), kept: Mutex::new(Kept::default()) };
+                contents.kept(|kept| kept.add(&inline, &bytes));
                 let request = Request { check: check.clone(), config: config.clone(), files, changes };
                 let called = match view(&mounts, nodes, contents) {
                     Ok(view) => program.run(stack, &request, view, limits, &seed),
@@ -191,11 +206,14 @@ fn serve_pack(pipes: &Arc<Pipes>, stack: &BigStack, code: &[u8]) -> io::Result<(
                         result: Err(GuestError::new(crate::model::ErrorKind::Host, error)),
                         fuel: None,
                         stderr: String::new(),
+                        observed: Vec::new(),
                     },
                 };
                 pipes.say(&Say::Called(Box::new(called)))?;
             }
-            Ask::Compile | Ask::Load | Ask::Here | Ask::Gone { .. } => return Err(io::ErrorKind::InvalidData.into()),
+            Ask::Compile | Ask::Load | Ask::Here { .. } | Ask::Gone { .. } => {
+                return Err(io::ErrorKind::InvalidData.into());
+            }
         }
     }
 }
@@ -265,15 +283,12 @@ impl Streams {
     fn next(&mut self) -> io::Result<(Ask, Vec<u8>)> {
         let ask = frame::read_message(&mut self.input)?;
         let bytes = match ask {
-            Ask::Compile | Ask::Load | Ask::Here | Ask::Call { inline: Some(_), .. } => {
-                match frame::read(&mut self.input)? {
-                    (frame::Kind::Bytes, bytes) => bytes,
-                    (frame::Kind::Message, _) => return Err(io::ErrorKind::InvalidData.into()),
-                }
-            }
-            Ask::Describe { .. } | Ask::Validate { .. } | Ask::Job { .. } | Ask::Call { .. } | Ask::Gone { .. } => {
-                Vec::new()
-            }
+            Ask::Call { ref inline, .. } if inline.is_empty() => Vec::new(),
+            Ask::Compile | Ask::Load | Ask::Here { .. } | Ask::Call { .. } => match frame::read(&mut self.input)? {
+                (frame::Kind::Bytes, bytes) => bytes,
+                (frame::Kind::Message, _) => return Err(io::ErrorKind::InvalidData.into()),
+            },
+            Ask::Describe { .. } | Ask::Validate { .. } | Ask::Job { .. } | Ask::Gone { .. } => Vec::new(),
         };
         Ok((ask, bytes))
     }
@@ -290,12 +305,12 @@ impl Pipes {
         self.with(|streams| streams.ahead.pop_front().map_or_else(|| streams.next(), Ok))
     }
 
-    /// The contents that were asked for; questions that come first are kept for later.
-    fn contents(&self) -> io::Result<Result<Vec<u8>, String>> {
+    /// The contents that were asked for, and what came behind them; questions that come first are kept for later.
+    fn contents(&self) -> io::Result<Result<Handed, String>> {
         self.with(|streams| {
             loop {
                 match streams.next()? {
-                    (Ask::Here, bytes) => return Ok(Ok(bytes)),
+                    (Ask::Here { len, ahead }, bytes) => return Ok(Ok((len, ahead, bytes))),
                     (Ask::Gone { path }, _) => return Ok(Err(path)),
                     other => streams.ahead.push_back(other),
                 }
@@ -318,23 +333,68 @@ impl Pipes {
     }
 }
 
-/// Contents over the pipe: what came with the question, or what is asked for now.
+/// How many bytes were asked for, which files lie behind them, and all of these bytes.
+type Handed = (usize, Vec<Piece>, Vec<u8>);
+
+/// Contents over the pipe: what came before it was asked for, or what is asked for now.
 struct Remote {
     pipes: Arc<Pipes>,
-    inline: Option<(u32, Vec<u8>)>,
+    kept: Mutex<Kept>,
+}
+
+/// The most bytes of files that are kept for when they will be read. A check that reads in another order than expected
+/// asks again.
+const KEPT_BYTES: usize = 4 << 20;
+
+/// Files that came before they were asked for.
+#[derive(Default)]
+struct Kept {
+    files: HashMap<u32, Vec<u8>>,
+    bytes: usize,
+}
+
+impl Kept {
+    /// Keeps these files, whose bytes lie one behind the other. What is missing will be asked for.
+    fn add(&mut self, pieces: &[Piece], mut bytes: &[u8]) {
+        if self.bytes + bytes.len() > KEPT_BYTES {
+            *self = Self::default();
+        }
+        for piece in pieces {
+            let Some((one, rest)) = bytes.split_at_checked(piece.len) else { return };
+            bytes = rest;
+            self.bytes += one.len();
+            if let Some(before) = self.files.insert(piece.key, one.to_vec()) {
+                self.bytes -= before.len();
+            }
+        }
+    }
+}
+
+impl Remote {
+    fn kept<R>(&self, use_it: impl FnOnce(&mut Kept) -> R) -> R {
+        // One thread reads; a panic while it does ends the process.
+        use_it(&mut self.kept.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 impl Contents for Remote {
     fn read(&self, key: u32, offset: u64, len: usize) -> Result<Vec<u8>, ContentsError> {
-        if let Some((inline, bytes)) = &self.inline
-            && *inline == key
-        {
-            let from = usize::try_from(offset).unwrap_or(usize::MAX);
-            let part = from.checked_add(len).and_then(|to| bytes.get(from..to));
-            return part.map(<[u8]>::to_vec).ok_or_else(|| ContentsError::Failed("out of range".to_owned()));
+        let from = usize::try_from(offset).unwrap_or(usize::MAX);
+        let part = |bytes: &Vec<u8>| bytes.get(from..from.checked_add(len)?).map(<[u8]>::to_vec);
+        if let Some(bytes) = self.kept(|kept| kept.files.get(&key).and_then(part)) {
+            return Ok(bytes);
         }
         let failed = |error: io::Error| ContentsError::Failed(error.to_string());
         self.pipes.say(&Say::Need { key, offset, len }).map_err(failed)?;
-        self.pipes.contents().map_err(failed)?.map_err(ContentsError::Changed)
+        let (asked, ahead, mut bytes) = self.pipes.contents().map_err(failed)?.map_err(ContentsError::Changed)?;
+        if let Some(more) = bytes.get(asked..) {
+            self.kept(|kept| kept.add(&ahead, more));
+        }
+        bytes.truncate(asked);
+        Ok(bytes)
+    }
+
+    fn identity(&self, _key: u32) -> String {
+        String::new()
     }
 }

@@ -1,7 +1,7 @@
 //! What belongs to one call of a guest, and ends with it.
 
 use super::limits::Limits;
-use super::view::{Chunks, NodeId, View};
+use super::view::{Chunks, NodeId, Observed, View};
 use super::wasi::Stop;
 use wasmtime::ResourceLimiter;
 
@@ -19,6 +19,7 @@ pub(super) const MAX_TABLE_ELEMENTS: usize = 1 << 20;
 
 /// The data of one store.
 pub(super) struct State {
+    pub(super) observed: Observed,
     pub(super) view: View,
     pub(super) chunks: Chunks,
     pub(super) limiter: Limiter,
@@ -51,6 +52,7 @@ pub(super) struct Listing {
 impl State {
     pub(super) fn new(view: View, limits: &Limits, seed: &[u8; 32]) -> Self {
         Self {
+            observed: Observed::new(&view),
             view,
             chunks: Chunks::default(),
             limiter: Limiter { max: limits.memory, memory: 0, tables: 0 },

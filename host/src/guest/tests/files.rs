@@ -202,6 +202,10 @@ fn contents_that_changed_are_the_machines_trouble() {
         fn read(&self, _: u32, _: u64, _: usize) -> Result<Vec<u8>, ContentsError> {
             Err(ContentsError::Changed("a.txt".into()))
         }
+
+        fn identity(&self, _: u32) -> String {
+            String::new()
+        }
     }
     let pack = load(&cat()).unwrap();
     let (_, entries) = tree(&[("a.txt", "hello\n")]);
@@ -209,6 +213,7 @@ fn contents_that_changed_are_the_machines_trouble() {
     builder.file(Mount::Tree, "a.txt", 6, false, 0);
     let view = View::new(Arc::new(builder.build().unwrap()), Arc::new(Moved));
     let run = pack.run_check(&Job {
+        grant: Digest::of(b""),
         check: &pack.info.checks[0],
         config: "{}",
         files: &entries,

@@ -25,6 +25,10 @@ impl Contents for Files {
         let from = usize::try_from(offset).unwrap();
         Ok(self.0[key as usize][from..from + len].to_vec())
     }
+
+    fn identity(&self, key: u32) -> String {
+        format!("test:{key}")
+    }
 }
 
 /// A tree of these files, and their entries.
@@ -64,6 +68,7 @@ fn run_on(guest: &Guest, files: &[(&str, &str)]) -> CheckRun {
         files: &entries,
         changes: None,
         view: &view,
+        grant: Digest::of(b""),
         limits: &limits(),
         seed: &[7; 32],
         deadline: None,

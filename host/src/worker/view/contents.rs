@@ -1,7 +1,7 @@
 //! Contents of files: asked for in large pieces, handed out in small ones.
 
 use super::tree::Kind;
-use super::{NodeId, Step, View};
+use super::{NodeId, Observed, Sight, View};
 
 /// The most bytes one read gives. It is a fixed number, so that how often a guest has to ask does not depend on how
 /// the bytes arrive, and small enough for a guest's buffers.
@@ -18,6 +18,10 @@ pub trait Contents: Send + Sync {
     /// Exactly `len` bytes, from `offset` on, of the file that was added under `key`. The range lies within the size
     /// that the tree says.
     fn read(&self, key: u32, offset: u64, len: usize) -> Result<Vec<u8>, ContentsError>;
+
+    /// A digest or an id of the whole contents, with the name of its algorithm: what a result that rests on them
+    /// depends on. Asked for on the parent's side only.
+    fn identity(&self, key: u32) -> String;
 }
 
 /// Why there are no contents. Always this machine's trouble, never the guest's: the call ends, and the guest does not
@@ -39,6 +43,10 @@ pub(super) struct Nothing;
 impl Contents for Nothing {
     fn read(&self, _key: u32, _offset: u64, _len: usize) -> Result<Vec<u8>, ContentsError> {
         Err(ContentsError::Failed("there are no files".to_owned()))
+    }
+
+    fn identity(&self, _key: u32) -> String {
+        String::new()
     }
 }
 
@@ -68,6 +76,7 @@ impl Chunks {
     pub(in crate::worker) fn read(
         &mut self,
         view: &View,
+        observed: &mut Observed,
         file: NodeId,
         offset: u64,
         len: u64,
@@ -76,10 +85,12 @@ impl Chunks {
             return Err(ContentsError::Failed("not a file".to_owned()));
         };
         let end = offset.saturating_add(len.min(READ_MAX)).min(size);
-        view.observe(Step::Read { file, offset, len: usize::try_from(end.saturating_sub(offset)).unwrap_or(0) });
         if offset >= end {
+            // Where the file ends is all that shows.
+            observed.see(file, Sight::SIZE);
             return Ok(Piece { bytes: &[], fetched: 0, end: offset >= size });
         }
+        observed.see(file, Sight::CONTENTS);
         // A piece that crosses a chunk's edge must come whole too: the guest sees no edges.
         let start = offset / CHUNK * CHUNK;
         let stop = if end > start + CHUNK { end } else { (start + CHUNK).min(size) };

@@ -7,6 +7,9 @@
 //! its mount only; what is not in the tree does not exist.
 
 mod contents;
+mod observed;
+#[cfg(test)]
+mod recording;
 mod resolve;
 #[cfg(test)]
 mod tests;
@@ -14,6 +17,8 @@ mod tree;
 
 pub(in crate::worker) use contents::Chunks;
 pub use contents::{Contents, ContentsError};
+pub use observed::{Noted, Untrue, observations};
+pub(in crate::worker) use observed::{Observed, Sight};
 pub(in crate::worker) use resolve::Trouble;
 pub(in crate::worker) use tree::{Kind, NodeId};
 pub use tree::{Tree, TreeBuilder, TreeError};
@@ -54,23 +59,6 @@ pub enum FoundKind {
     File,
     /// A symbolic link, itself.
     Symlink,
-}
-
-/// One thing that a guest observed. Every answer about files passes [`View::observe`], so that a recorder placed there
-/// misses none.
-#[derive(Debug, Clone, Copy)]
-#[expect(dead_code, reason = "read by Debug until a recorder reads them")]
-pub(in crate::worker) enum Step<'a> {
-    /// A name was looked up in a folder.
-    Name { directory: NodeId, name: &'a str, found: Option<NodeId> },
-    /// The text of a link was used.
-    Text { link: NodeId },
-    /// Kind and size were asked for.
-    Stat { node: NodeId },
-    /// All names of a folder were listed.
-    List { directory: NodeId },
-    /// Some contents were read.
-    Read { file: NodeId, offset: u64, len: usize },
 }
 
 impl View {
@@ -189,12 +177,6 @@ impl View {
                 return Some((child, position));
             }
         }
-    }
-
-    /// Where everything that a guest learns about files passes. Recording it comes with the locked worker.
-    #[inline]
-    pub(in crate::worker) fn observe(&self, step: Step<'_>) {
-        tracing::trace!(?step, narrowed = self.only.is_some());
     }
 }
 

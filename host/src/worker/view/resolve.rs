@@ -1,6 +1,6 @@
 //! From a path to a node: name by name, link by link, never out of where it began.
 
-use super::{Kind, NodeId, Step, View};
+use super::{Kind, NodeId, Observed, Sight, View};
 
 /// The longest path a guest may use, in bytes.
 const MAX_PATH: usize = 4096;
@@ -40,14 +40,21 @@ impl View {
     /// Resolves `path` from the folder `base`, below which it must stay: as with Linux's `RESOLVE_BENEATH`, a `..` or a
     /// link that leads out is refused even where it would come back. A link at the end is followed if `follow` or if a
     /// slash comes after it.
-    pub(in crate::worker) fn resolve(&self, base: NodeId, path: &str, follow: bool) -> Result<Resolved, Trouble> {
+    /// What is learned on the way goes into `observed`, also where the way ends early.
+    pub(in crate::worker) fn resolve(
+        &self,
+        base: NodeId,
+        path: &str,
+        follow: bool,
+        observed: &mut Observed,
+    ) -> Result<Resolved, Trouble> {
         if path.len() > MAX_PATH {
             return Err(Trouble::NameTooLong);
         }
         if path.is_empty() || path.contains('\0') {
             return Err(Trouble::NoEntry);
         }
-        let mut walk = Walk { view: self, base, node: base, steps: 0, links: 0 };
+        let mut walk = Walk { view: self, observed, base, node: base, steps: 0, links: 0 };
         walk.take(path, follow)?;
         Ok(Resolved { node: walk.node, steps: walk.steps })
     }
@@ -55,6 +62,7 @@ impl View {
 
 struct Walk<'a> {
     view: &'a View,
+    observed: &'a mut Observed,
     base: NodeId,
     node: NodeId,
     steps: u32,
@@ -100,8 +108,11 @@ impl Walk<'_> {
     fn enter(&mut self, name: &str, follow: bool) -> Result<(), Trouble> {
         let directory = self.node;
         let found = self.view.tree.child(directory, name).filter(|child| self.view.shows(*child));
-        self.view.observe(Step::Name { directory, name, found });
-        let child = found.ok_or(Trouble::NoEntry)?;
+        let Some(child) = found else {
+            self.observed.absent(directory, name);
+            return Err(Trouble::NoEntry);
+        };
+        self.observed.see(child, Sight::NAME);
         let Kind::Symlink { start, len } = self.view.tree.kind(child) else {
             self.node = child;
             return Ok(());
@@ -114,7 +125,6 @@ impl Walk<'_> {
         if self.links > MAX_LINKS {
             return Err(Trouble::Loop);
         }
-        self.view.observe(Step::Text { link: child });
         let text = std::str::from_utf8(self.view.tree.link_text(start, len)).map_err(|_| Trouble::NotText)?;
         if text.is_empty() || text.contains('\0') {
             return Err(Trouble::NoEntry);

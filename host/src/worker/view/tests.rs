@@ -17,6 +17,10 @@ impl Contents for Counting {
         self.0.lock().unwrap().push((offset, len));
         Ok((offset..).take(len).map(byte).collect())
     }
+
+    fn identity(&self, key: u32) -> String {
+        format!("test:{key}")
+    }
 }
 
 fn view() -> View {
@@ -59,7 +63,7 @@ fn go(view: &View, path: &str) -> Result<String, Trouble> {
 }
 
 fn from(view: &View, base: NodeId, path: &str, follow: bool) -> Result<String, Trouble> {
-    let mut node = view.resolve(base, path, follow)?.node;
+    let mut node = view.resolve(base, path, follow, &mut Observed::new(view))?.node;
     let mut names = Vec::new();
     while view.tree().parent(node) != node {
         names.push(view.tree().name(node));
@@ -69,8 +73,12 @@ fn from(view: &View, base: NodeId, path: &str, follow: bool) -> Result<String, T
     Ok(names.join("/"))
 }
 
+fn at(view: &View, path: &str, follow: bool) -> NodeId {
+    view.resolve(root(view), path, follow, &mut Observed::new(view)).unwrap().node
+}
+
 fn listed(view: &View, path: &str) -> Vec<String> {
-    let directory = view.resolve(root(view), path, true).unwrap().node;
+    let directory = at(view, path, true);
     let mut names = Vec::new();
     let mut position = 0;
     while let Some((child, next)) = view.next_child(directory, position) {
@@ -147,10 +155,10 @@ fn paths_that_lead_nowhere_say_why() {
 #[test]
 fn a_folder_is_a_wall_for_paths_relative_to_it() {
     let view = view();
-    let a = view.resolve(root(&view), "a", true).unwrap().node;
+    let a = at(&view, "a", true);
     assert_eq!(from(&view, a, "b/../z", true), Ok("a/z".to_owned()));
     assert_eq!(from(&view, a, "../b/c", true), Err(Trouble::NotPermitted));
-    let l = view.resolve(root(&view), "l", true).unwrap().node;
+    let l = at(&view, "l", true);
     assert_eq!(from(&view, l, "file", true), Err(Trouble::NotPermitted), "as with openat2's RESOLVE_BENEATH");
 }
 
@@ -227,7 +235,7 @@ fn trees_refuse_what_is_no_path() {
 
 #[test]
 fn the_metadata_hash_is_of_the_entry_alone() {
-    let hash = |view: &View, path| view.tree().metadata_hash(view.resolve(root(view), path, false).unwrap().node);
+    let hash = |view: &View, path| view.tree().metadata_hash(at(view, path, false));
     let all = view();
     assert_ne!(hash(&all, "a/z"), hash(&all, "b/c"));
     let mut builder = TreeBuilder::new();
@@ -242,12 +250,12 @@ fn read_all(size: u64, reads: &[(u64, u64)]) -> (Vec<usize>, Vec<(u64, usize)>) 
     let mut builder = TreeBuilder::new();
     builder.file(Mount::Tree, "f", size, false, 0);
     let view = View::new(Arc::new(builder.build().unwrap()), Arc::clone(&contents) as Arc<dyn Contents>);
-    let file = view.resolve(root(&view), "f", false).unwrap().node;
+    let file = at(&view, "f", false);
     let mut chunks = Chunks::default();
     let lengths = reads
         .iter()
         .map(|(offset, len)| {
-            let piece = chunks.read(&view, file, *offset, *len).unwrap();
+            let piece = chunks.read(&view, &mut Observed::new(&view), file, *offset, *len).unwrap();
             let expected: Vec<u8> = (*offset..).take(piece.bytes.len()).map(byte).collect();
             assert_eq!(piece.bytes, expected);
             assert_eq!(piece.end, offset.saturating_add(piece.bytes.len() as u64) >= size, "{offset} {len}");
@@ -282,12 +290,19 @@ fn contents_that_are_short_have_changed() {
         fn read(&self, _: u32, _: u64, len: usize) -> Result<Vec<u8>, ContentsError> {
             Ok(vec![0; len - 1])
         }
+
+        fn identity(&self, _: u32) -> String {
+            String::new()
+        }
     }
     let mut builder = TreeBuilder::new();
     builder.file(Mount::Tree, "f", 10, false, 0);
     let view = View::new(Arc::new(builder.build().unwrap()), Arc::new(Short));
-    let file = view.resolve(root(&view), "f", false).unwrap().node;
-    assert!(matches!(Chunks::default().read(&view, file, 0, 5), Err(ContentsError::Changed(_))));
+    let file = at(&view, "f", false);
+    assert!(matches!(
+        Chunks::default().read(&view, &mut Observed::new(&view), file, 0, 5),
+        Err(ContentsError::Changed(_))
+    ));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use super::types::{
 };
 use super::{Interface, STEP, Stop, for_bytes, give};
 use crate::worker::state::{Listing, State, Stream};
-use crate::worker::view::{Kind, NodeId, Step, Trouble, View};
+use crate::worker::view::{Kind, NodeId, Sight, Trouble, View};
 use wasmtime::Result;
 use wasmtime::component::{Linker, Resource};
 
@@ -57,8 +57,9 @@ fn kind(view: &View, node: NodeId) -> DescriptorType {
     }
 }
 
-fn stat(view: &View, node: NodeId) -> DescriptorStat {
-    view.observe(Step::Stat { node });
+fn stat(state: &mut State, node: NodeId) -> DescriptorStat {
+    state.observed.see(node, Sight::SIZE);
+    let view = &state.view;
     DescriptorStat {
         kind: kind(view, node),
         link_count: 1,
@@ -71,7 +72,7 @@ fn stat(view: &View, node: NodeId) -> DescriptorStat {
 
 fn metadata_hash(state: &mut State, node: NodeId) -> MetadataHashValue {
     state.cost += STEP;
-    state.view.observe(Step::Stat { node });
+    state.observed.see(node, Sight::SIZE);
     let (lower, upper) = state.view.tree().metadata_hash(node);
     MetadataHashValue { lower, upper }
 }
@@ -79,7 +80,7 @@ fn metadata_hash(state: &mut State, node: NodeId) -> MetadataHashValue {
 /// Resolves a path and notes its cost.
 fn resolve(state: &mut State, base: &File, path: &str, follow: bool) -> Answer<NodeId> {
     state.cost += for_bytes(path.len() as u64);
-    let resolved = state.view.resolve(node(base), path, follow)?;
+    let resolved = state.view.resolve(node(base), path, follow, &mut state.observed)?;
     state.cost += STEP * u64::from(resolved.steps);
     Ok(resolved.node)
 }
@@ -112,7 +113,7 @@ fn reading(types: &mut Interface<'_>) -> Result<()> {
             if let Err(code) = readable(&state.view, file) {
                 return Ok((Err(code),));
             }
-            let piece = state.chunks.read(&state.view, file, offset, len);
+            let piece = state.chunks.read(&state.view, &mut state.observed, file, offset, len);
             let piece = piece.map_err(|error| Stop::Host(error.to_string()))?;
             state.cost += for_bytes(piece.bytes.len() as u64) + for_bytes(piece.fetched);
             Ok((Ok((piece.bytes.to_vec(), piece.end)),))
@@ -122,7 +123,7 @@ fn reading(types: &mut Interface<'_>) -> Result<()> {
             if !matches!(state.view.tree().kind(directory), Kind::Directory { .. }) {
                 return Ok((Err(ErrorCode::NotDirectory),));
             }
-            state.view.observe(Step::List { directory });
+            state.observed.see(directory, Sight::LISTING);
             let rep = state.listings.insert(Listing { directory, position: 0 });
             Ok((Ok(give::<DirectoryEntryStream>(state, rep)?),))
         })?
@@ -155,11 +156,11 @@ fn looking(types: &mut Interface<'_>) -> Result<()> {
             },
         )?
         .function("[method]descriptor.stat", |state, (file,): (File,)| -> Result<(Answer<DescriptorStat>,)> {
-            Ok((Ok(stat(&state.view, node(&file))),))
+            Ok((Ok(stat(state, node(&file))),))
         })?
         .function("[method]descriptor.stat-at", |state, (base, flags, path): (File, PathFlags, String)| {
             let node = resolve(state, &base, &path, following(flags));
-            Ok((node.map(|node| stat(&state.view, node)),))
+            Ok((node.map(|node| stat(state, node)),))
         })?
         .function("[method]descriptor.get-type", |state, (file,): (File,)| -> Result<(Answer<DescriptorType>,)> {
             Ok((Ok(kind(&state.view, node(&file))),))
@@ -219,7 +220,6 @@ fn open_at(
 
 fn readlink(state: &mut State, link: NodeId) -> Answer<String> {
     let Kind::Symlink { start, len } = state.view.tree().kind(link) else { return Err(ErrorCode::Invalid) };
-    state.view.observe(Step::Text { link });
     state.cost += for_bytes(u64::from(len));
     let text = std::str::from_utf8(state.view.tree().link_text(start, len));
     text.map(str::to_owned).map_err(|_| ErrorCode::IllegalByteSequence)

@@ -63,7 +63,7 @@ fn input(streams: &mut Interface<'_>) -> wasmtime::Result<()> {
 /// The next bytes of a stream, and the cost of them noted; none at its end.
 fn take(state: &mut State, stream: &Resource<InputStream>, len: u64) -> wasmtime::Result<Option<(Vec<u8>, bool)>> {
     let Some(stream) = state.streams.get_mut(stream.rep()) else { return Ok(None) };
-    let piece = state.chunks.read(&state.view, stream.file, stream.position, len);
+    let piece = state.chunks.read(&state.view, &mut state.observed, stream.file, stream.position, len);
     let piece = piece.map_err(|error| Stop::Host(error.to_string()))?;
     if piece.bytes.is_empty() && piece.end {
         return Ok(None);
