@@ -14,5 +14,6 @@ mod git;
 mod hygiene;
 mod ledger;
 mod logic;
+mod mounts;
 mod readme;
 mod support;

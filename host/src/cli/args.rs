@@ -74,6 +74,14 @@ pub(super) struct Verify {
     #[arg(default_value = "default")]
     pub(super) scenario: String,
 
+    /// Verify a revision as git has it, without a checkout: its checks of packs, by its own configuration
+    #[arg(long, value_name = "REV")]
+    pub(super) rev: Option<String>,
+
+    /// Compare with where this revision and what is verified parted, in place of the scenario's base
+    #[arg(long, value_name = "REV")]
+    pub(super) base: Option<String>,
+
     /// Write the whole record to stdout as one JSON document, and nothing else
     #[arg(long)]
     pub(super) json: bool,

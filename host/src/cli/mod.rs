@@ -9,6 +9,7 @@ mod log;
 mod prepare;
 mod printer;
 mod show;
+mod take;
 mod verify;
 
 use args::{Arguments, Command, PackCommand};

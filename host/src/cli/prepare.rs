@@ -2,7 +2,7 @@
 
 use super::error::CliError;
 use super::printer::Printer;
-use crate::config::{self, Body, Command, Config, ConfigError, Diagnostic, Globs, Logic, Scenario, did_you_mean};
+use crate::config::{self, Body, Command, Config, ConfigError, Diagnostic, Globs, Logic, Scenario, User, did_you_mean};
 use crate::guest::{Host, Pack, SchemaError};
 use crate::model::{CheckId, Mount, PackName};
 use crate::native::{self, Environment};
@@ -42,6 +42,47 @@ fn shown(file: &Path, folder: &Path) -> String {
         || file.display().to_string(),
         |up| format!("{}{}", "../".repeat(up), file.file_name().unwrap_or_default().display()),
     )
+}
+
+/// What the user's file says.
+pub(super) fn user(printer: &Printer) -> Result<User, CliError> {
+    let Some(file) = system::user_file() else { return Ok(User::default()) };
+    let loaded = config::load_user(&file, &file.display().to_string());
+    loaded.map_err(|error| CliError::config(&error, printer.colour_errors()))
+}
+
+/// Refuses checks that ask for more than the user's file lets them have.
+pub(super) fn within_ceilings(
+    project: &Project,
+    scenario: &Scenario,
+    ceilings: &config::Limits,
+    printer: &Printer,
+) -> Result<(), CliError> {
+    let mut mistakes = Vec::new();
+    for (id, logic) in logic(&project.config, scenario) {
+        let mut refuse = |name: &str, most: String| {
+            let title = format!("check `{id}` asks for more {name} than the user's file allows");
+            let span = logic.limits_span.clone().unwrap_or_else(|| logic.use_span.clone());
+            let help = format!("ask for {most} at most, or raise it in `[limits]` of the user's file");
+            mistakes.push(Diagnostic::new(span, title).help(help));
+        };
+        let asked = &logic.limits;
+        for (name, asked, most) in [
+            ("fuel", asked.fuel, ceilings.fuel),
+            ("memory", asked.memory, ceilings.memory),
+            ("output", asked.output, ceilings.output),
+            ("findings", asked.findings, ceilings.findings),
+            ("handles", asked.handles, ceilings.handles),
+        ] {
+            if let Some(most) = most.filter(|most| asked.is_some_and(|asked| asked > *most)) {
+                refuse(name, most.to_string());
+            }
+        }
+        if let Some(most) = ceilings.wall.filter(|most| asked.wall.is_some_and(|asked| asked > *most)) {
+            refuse("wall time", format!("{most:?}"));
+        }
+    }
+    if mistakes.is_empty() { Ok(()) } else { Err(invalid(project, mistakes, printer)) }
 }
 
 /// The scenario that was asked for.

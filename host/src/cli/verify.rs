@@ -2,23 +2,19 @@
 
 use super::args::Verify;
 use super::error::CliError;
-use super::prepare::{self, Project};
+use super::prepare;
 use super::printer::Printer;
-use crate::guest::Pack;
-use crate::model::{CheckKind, Digest, Event, PackName, Record, RecordRow, RunId, RunOutcome};
+use super::take::{Taken, take};
+use crate::model::{CheckKind, Event, Record, RecordRow, RunId, RunOutcome};
 use crate::native::Stop;
-use crate::plan::{self, Plan};
+use crate::plan::{self, About, Plan};
 use crate::report::Human;
 use crate::run::{self, Surroundings};
 use crate::store::{self, Logs, Store, state_folder};
-use crate::subject::{Snapshot, Workspace};
+use crate::subject::Workspace;
 use crate::system;
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender};
-
-/// How often the tree is taken again when its configuration changed between reading and taking it.
-const ATTEMPTS: usize = 3;
 
 /// The last lines of a failed command's output that a report shows.
 const TAIL_LINES: usize = 20;
@@ -30,13 +26,32 @@ pub(super) fn verify(folder: &Path, options: &Verify, printer: &Printer) -> Resu
     // From here on Ctrl-C ends the run in order, whatever it is at.
     let stops = listen()?;
     let host = prepare::host()?;
-    let (project, workspace, snapshot) = take(folder, printer)?;
+    let user = prepare::user(printer)?;
+    let taken = take(folder, options, printer)?;
+    let Taken { project, workspace, snapshot } = &taken;
     let scenario = prepare::scenario(&project.config, &options.scenario)?;
-    let packs = prepare::packs(&project, scenario, &host, printer)?;
-    let resolved = prepare::resolve(&project, scenario, &packs, printer)?;
-    let plan = plan::plan(&project.config, scenario, &snapshot, &resolved, prepare::environment);
-    let place = Place::open(&workspace)?;
-    let record = execute(&plan, &workspace, &snapshot, &packs, &place, stops, |event| {
+    prepare::within_ceilings(project, scenario, &user.limits, printer)?;
+    let (spec, base) = (taken.spec()?, taken.base(scenario, options)?);
+    let packs = prepare::packs(project, scenario, &host, printer)?;
+    let resolved = prepare::resolve(project, scenario, &packs, printer)?;
+    let about = About { snapshot, base: base.as_ref(), ceilings: user.limits };
+    let plan = plan::plan(&project.config, scenario, about, &resolved, prepare::environment);
+    let place = Place::open(workspace)?;
+    let around = Surroundings {
+        run: place.run.clone(),
+        workspace,
+        snapshot,
+        base: base.as_ref(),
+        spec: spec.as_deref(),
+        claim: None,
+        packs: &packs,
+        logs: &place.logs,
+        stops,
+        engine: format!("probity {}, {}", env!("CARGO_PKG_VERSION"), crate::worker::engine_id()),
+        host: system::host_name(),
+        now: system::now,
+    };
+    let record = run::execute(&plan, &around, &mut |event| {
         if !options.json {
             show(event, &place, printer);
         }
@@ -53,24 +68,6 @@ pub(super) fn verify(folder: &Path, options: &Verify, printer: &Printer) -> Resu
         printer.error(&trouble);
     }
     Ok(record.verdict.outcome.exit_code())
-}
-
-/// The configuration and the tree that has it: what was parsed must be what the tree holds.
-fn take(folder: &Path, printer: &Printer) -> Result<(Project, Workspace, Snapshot), CliError> {
-    for _ in 0..ATTEMPTS {
-        let project = prepare::project(folder, printer)?;
-        let workspace = prepare::workspace(&project)?;
-        printer.status(Some("looking at the tree"));
-        let snapshot = workspace.snapshot(None);
-        printer.status(None);
-        let snapshot = snapshot?;
-        match snapshot.entry(b"probity.toml") {
-            Some(entry) if entry.digest != Digest::of(project.config.source.text.as_bytes()) => {}
-            // An ignored configuration is no part of the tree, and still the one that was asked for.
-            Some(_) | None => return Ok((project, workspace, snapshot)),
-        }
-    }
-    Err(CliError::trouble("probity.toml changes faster than it can be read").hint("run probity when it is at rest"))
 }
 
 /// Starts to listen for signals. Each one asks the run to stop; the third ends this process at once.
@@ -152,29 +149,6 @@ impl Place {
             }
         }
     }
-}
-
-fn execute(
-    plan: &Plan,
-    workspace: &Workspace,
-    snapshot: &Snapshot,
-    packs: &BTreeMap<PackName, Pack>,
-    place: &Place,
-    stops: (Sender<Stop>, Receiver<Stop>),
-    mut sink: impl FnMut(&Event),
-) -> Result<Record, CliError> {
-    let around = Surroundings {
-        run: place.run.clone(),
-        workspace,
-        snapshot,
-        packs,
-        logs: &place.logs,
-        stops,
-        engine: format!("probity {}, {}", env!("CARGO_PKG_VERSION"), crate::worker::engine_id()),
-        host: system::host_name(),
-        now: system::now,
-    };
-    Ok(run::execute(plan, &around, &mut sink)?)
 }
 
 /// Shows an event to a person.

@@ -4,7 +4,7 @@
 
 use super::diagnostic::{Diagnostic, quote};
 use super::json::{self, Options};
-use super::reader::{At, Field, Keys, Reader, entries, wrong};
+use super::reader::{At, Field, Keys, Reader, Span, entries, wrong};
 use std::collections::BTreeSet;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
@@ -16,6 +16,7 @@ pub(super) struct File {
     pub(super) packs: Vec<FilePack>,
     pub(super) checks: Vec<FileCheck>,
     pub(super) scenarios: Vec<FileScenario>,
+    pub(super) spec: Option<FileSpec>,
     /// Names of packs and checks that are declared in a way that has been reported.
     pub(super) unreadable: BTreeSet<String>,
 }
@@ -46,6 +47,7 @@ pub(super) struct FileCheck {
     pub(super) id: At<String>,
     pub(super) command: Option<Field<Argv>>,
     pub(super) uses: Option<Field<String>>,
+    pub(super) after: Option<Field<Vec<At<String>>>>,
     pub(super) timeout: Option<Field<String>>,
     pub(super) blocking: Option<Field<bool>>,
     pub(super) env: Option<Field<Vec<At<String>>>>,
@@ -56,18 +58,29 @@ pub(super) struct FileCheck {
     pub(super) limits: Option<Field<FileLimits>>,
 }
 
-/// `limits` of a check.
+/// `limits` of a check, and `[limits]` of the user's file.
 #[derive(Debug, Clone, Default)]
 pub(super) struct FileLimits {
     pub(super) fuel: Option<At<i64>>,
-    pub(super) memory: Option<At<FileMemory>>,
+    pub(super) memory: Option<At<FileSize>>,
+    pub(super) wall: Option<At<String>>,
+    pub(super) output: Option<At<FileSize>>,
+    pub(super) findings: Option<At<i64>>,
+    pub(super) handles: Option<At<i64>>,
 }
 
-/// `limits.memory`.
+/// A number of bytes, as a number or as a text with a unit.
 #[derive(Debug, Clone)]
-pub(super) enum FileMemory {
+pub(super) enum FileSize {
     Bytes(i64),
     Text(String),
+}
+
+/// `[spec]`.
+#[derive(Debug)]
+pub(super) struct FileSpec {
+    pub(super) table: Span,
+    pub(super) paths: Option<Field<Vec<At<String>>>>,
 }
 
 /// `[scenarios.NAME]`.
@@ -77,19 +90,19 @@ pub(super) struct FileScenario {
     pub(super) checks: Option<Field<Vec<At<String>>>>,
     pub(super) fail_fast: Option<Field<bool>>,
     pub(super) timeout: Option<Field<String>>,
+    pub(super) base: Option<Field<String>>,
 }
 
 const TOP: Keys = Keys {
     table: "the file's top level",
-    known: &["verify", "packs", "checks", "scenarios"],
+    known: &["verify", "packs", "checks", "scenarios", "spec"],
     later: &[
         ("capabilities", "remove it; until then, what a command needs of the host is its own to test"),
-        ("spec", "remove it; until then, commit the specification before you verify"),
         ("user", "remove it; until then, all settings are those of this file"),
         ("agent", "remove it; until then, Probity runs checks only"),
         ("prompts", "remove it; until then, Probity runs checks only"),
-        ("limits", "set `limits` for a check, in `[checks.NAME]`"),
-        ("walls", "remove it; until then, the walls are the same for every run"),
+        ("limits", "set `limits` for a check, in `[checks.NAME]`; what they may be at most is said in the user's file"),
+        ("walls", "it is for whoever runs Probity to say, in the user's file"),
         ("trust", "remove it; until then, nothing is fetched that would have to be trusted"),
     ],
 };
@@ -116,26 +129,37 @@ const PACK: Keys = Keys {
 
 const CHECK: Keys = Keys {
     table: "`[checks.NAME]`",
-    known: &["command", "use", "timeout", "blocking", "env", "pass-env", "inherit-env", "files", "config", "limits"],
+    known: &[
+        "command",
+        "use",
+        "after",
+        "timeout",
+        "blocking",
+        "env",
+        "pass-env",
+        "inherit-env",
+        "files",
+        "config",
+        "limits",
+    ],
     later: &[
-        ("after", "remove it; checks run in the order in which they are declared"),
         ("review", "write a `command` that ends with 0 when the reviewer is content"),
         ("when", "remove it; leave the check out of scenarios that do not need it"),
-        ("base", "remove it; until then, checks judge the whole tree"),
+        ("base", "set it in `[scenarios.NAME]`"),
         ("capabilities", "remove it; let the command fail where something is missing"),
         ("secrets", "name the variables in `pass-env`"),
     ],
 };
 
-const LIMITS: Keys = Keys { table: "`limits`", known: &["fuel", "memory"], later: &[] };
+const LIMITS: Keys =
+    Keys { table: "`limits`", known: &["fuel", "memory", "wall", "output", "findings", "handles"], later: &[] };
+
+const SPEC: Keys = Keys { table: "`[spec]`", known: &["paths"], later: &[] };
 
 const SCENARIO: Keys = Keys {
     table: "`[scenarios.NAME]`",
-    known: &["checks", "fail-fast", "timeout"],
-    later: &[
-        ("base", "remove it; until then, checks judge the whole tree"),
-        ("when", "remove it; name the scenario on the command line where it is wanted"),
-    ],
+    known: &["checks", "fail-fast", "timeout", "base"],
+    later: &[("when", "remove it; name the scenario on the command line where it is wanted")],
 };
 
 const TIMEOUT_HELP: &str = "write a number with its unit, for example `timeout = \"30s\"` or `timeout = \"5m\"`";
@@ -155,7 +179,7 @@ pub(super) fn read(text: &str) -> Result<(File, Vec<Diagnostic>), Vec<Diagnostic
 }
 
 /// The parser's own words, without those that only follow from an earlier mistake.
-fn syntax(text: &str, errors: &[toml::de::Error]) -> Vec<Diagnostic> {
+pub(super) fn syntax(text: &str, errors: &[toml::de::Error]) -> Vec<Diagnostic> {
     let mut errors: Vec<_> = errors.iter().map(|error| (error.span().unwrap_or(0..0), error.message())).collect();
     errors.sort_by_key(|(span, _)| span.start);
     // Where something is left open, the parser reads what follows as part of it.
@@ -211,6 +235,10 @@ fn file(reader: &mut Reader, table: &DeTable<'_>) -> File {
                 let tables = reader.tables(name, value, &mut file.unreadable);
                 file.scenarios = tables.into_iter().map(|(name, table)| scenario(reader, name, table)).collect();
             }
+            "spec" => match value.get_ref() {
+                DeValue::Table(table) => file.spec = Some(spec(reader, key.span(), table)),
+                other => reader.report(wrong("spec", "a table", other, value.span()).help("write `[spec]`")),
+            },
             _ => reader.unknown(key, &TOP),
         }
     }
@@ -251,6 +279,7 @@ fn check(reader: &mut Reader, id: At<String>, table: &DeTable<'_>) -> FileCheck 
         id,
         command: None,
         uses: None,
+        after: None,
         timeout: None,
         blocking: None,
         env: None,
@@ -265,6 +294,10 @@ fn check(reader: &mut Reader, id: At<String>, table: &DeTable<'_>) -> FileCheck 
             name @ "command" => check.command = Some(field(key, argv(reader, name, value))),
             name @ "use" => {
                 check.uses = Some(field(key, reader.string(name, value, Some("write `use = \"pack/check\"`"))));
+            }
+            name @ "after" => {
+                let help = "write for example `after = [\"test\"]`";
+                check.after = Some(field(key, reader.strings(name, value, Some(help))));
             }
             name @ "timeout" => check.timeout = Some(field(key, reader.string(name, value, Some(TIMEOUT_HELP)))),
             name @ "blocking" => check.blocking = Some(field(key, reader.boolean(name, value))),
@@ -287,12 +320,16 @@ fn check(reader: &mut Reader, id: At<String>, table: &DeTable<'_>) -> FileCheck 
 }
 
 fn scenario(reader: &mut Reader, name: At<String>, table: &DeTable<'_>) -> FileScenario {
-    let mut scenario = FileScenario { name, checks: None, fail_fast: None, timeout: None };
+    let mut scenario = FileScenario { name, checks: None, fail_fast: None, timeout: None, base: None };
     for (key, value) in entries(table) {
         match key.get_ref().as_ref() {
             name @ "checks" => {
                 let help = "write for example `checks = [\"fmt\", \"test\"]`";
                 scenario.checks = Some(field(key, reader.strings(name, value, Some(help))));
+            }
+            name @ "base" => {
+                let help = "write for example `base = \"origin/main\"`";
+                scenario.base = Some(field(key, reader.string(name, value, Some(help))));
             }
             name @ "fail-fast" => scenario.fail_fast = Some(field(key, reader.boolean(name, value))),
             name @ "timeout" => scenario.timeout = Some(field(key, reader.string(name, value, Some(TIMEOUT_HELP)))),
@@ -306,7 +343,21 @@ fn env(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>>) -> Option<
     reader.strings(name, value, Some("write for example `env = [\"NAME=value\"]`"))
 }
 
-fn limits(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>>) -> Option<At<FileLimits>> {
+fn spec(reader: &mut Reader, span: Span, table: &DeTable<'_>) -> FileSpec {
+    let mut spec = FileSpec { table: span, paths: None };
+    for (key, value) in entries(table) {
+        match key.get_ref().as_ref() {
+            name @ "paths" => {
+                let help = "write for example `paths = [\"SPEC.md\", \"spec/**\"]`";
+                spec.paths = Some(field(key, reader.strings(name, value, Some(help))));
+            }
+            _ => reader.unknown(key, &SPEC),
+        }
+    }
+    spec
+}
+
+pub(super) fn limits(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>>) -> Option<At<FileLimits>> {
     let DeValue::Table(table) = value.get_ref() else {
         let diagnostic = wrong(name, "a table", value.get_ref(), value.span());
         reader.report(diagnostic.help("write for example `limits = { fuel = 1_000_000_000, memory = \"64MiB\" }`"));
@@ -314,25 +365,43 @@ fn limits(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>>) -> Opti
     };
     let mut limits = FileLimits::default();
     for (key, value) in entries(table) {
-        let span = value.span();
-        match (key.get_ref().as_ref(), value.get_ref()) {
-            (name @ "fuel", DeValue::Integer(number)) => limits.fuel = reader.integer(name, number, span),
-            (name @ "fuel", other) => reader.report(wrong(name, "an integer", other, span)),
-            (name @ "memory", DeValue::Integer(number)) => {
-                let bytes = reader.integer(name, number, span);
-                limits.memory = bytes.map(|at| At { value: FileMemory::Bytes(at.value), span: at.span });
-            }
-            ("memory", DeValue::String(text)) => {
-                limits.memory = Some(At { value: FileMemory::Text(text.as_ref().to_owned()), span });
-            }
-            (name @ "memory", other) => {
-                let diagnostic = wrong(name, "a size or an integer", other, span);
-                reader.report(diagnostic.help("write for example `memory = \"64MiB\"`"));
-            }
+        match key.get_ref().as_ref() {
+            name @ "fuel" => limits.fuel = count(reader, name, value),
+            name @ "findings" => limits.findings = count(reader, name, value),
+            name @ "handles" => limits.handles = count(reader, name, value),
+            name @ "memory" => limits.memory = size(reader, name, value),
+            name @ "output" => limits.output = size(reader, name, value),
+            name @ "wall" => limits.wall = reader.string(name, value, Some("write for example `wall = \"1m\"`")),
             _ => reader.unknown(key, &LIMITS),
         }
     }
     Some(At { value: limits, span: value.span() })
+}
+
+fn count(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>>) -> Option<At<i64>> {
+    match value.get_ref() {
+        DeValue::Integer(number) => reader.integer(name, number, value.span()),
+        other => {
+            reader.report(wrong(name, "an integer", other, value.span()));
+            None
+        }
+    }
+}
+
+fn size(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>>) -> Option<At<FileSize>> {
+    let span = value.span();
+    match value.get_ref() {
+        DeValue::Integer(number) => {
+            let bytes = reader.integer(name, number, span)?;
+            Some(At { value: FileSize::Bytes(bytes.value), span: bytes.span })
+        }
+        DeValue::String(text) => Some(At { value: FileSize::Text(text.as_ref().to_owned()), span }),
+        other => {
+            let diagnostic = wrong(name, "a size or an integer", other, span);
+            reader.report(diagnostic.help(format!("write for example `{name} = \"64MiB\"`")));
+            None
+        }
+    }
 }
 
 /// The value of `command`.

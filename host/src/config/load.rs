@@ -42,6 +42,12 @@ pub fn load(path: &Path) -> Result<Config, ConfigError> {
 
 /// Reads the configuration at `path`, which messages call `name`.
 pub fn load_as(path: &Path, name: &str) -> Result<Config, ConfigError> {
+    let text = read(path, name)?;
+    resolved(Source { name: name.to_owned(), text })
+}
+
+/// The text of the file at `path`, which messages call `name`.
+pub(super) fn read(path: &Path, name: &str) -> Result<String, ConfigError> {
     let failed = |error: std::io::Error| match error.kind() {
         ErrorKind::NotFound => ConfigError::NotFound { name: name.to_owned() },
         _ => ConfigError::Io { name: name.to_owned(), error },
@@ -55,26 +61,33 @@ pub fn load_as(path: &Path, name: &str) -> Result<Config, ConfigError> {
     let mut bytes = Vec::new();
     // One byte more than is allowed tells a file that is too large from one that just fits.
     file.take(MAX_CONFIG_SIZE as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
-    parse(name, &bytes)
+    text(name, bytes)
 }
 
 /// Reads a configuration from its bytes, which messages call `name`.
 pub fn parse(name: &str, bytes: &[u8]) -> Result<Config, ConfigError> {
+    let text = text(name, bytes.to_vec())?;
+    resolved(Source { name: name.to_owned(), text })
+}
+
+fn resolved(source: Source) -> Result<Config, ConfigError> {
+    match file::read(&source.text) {
+        Ok((file, diagnostics)) => Ok(resolve::resolve(&file, source, diagnostics)?),
+        Err(diagnostics) => Err(Invalid { source, diagnostics }.into()),
+    }
+}
+
+fn text(name: &str, bytes: Vec<u8>) -> Result<String, ConfigError> {
     if bytes.len() > MAX_CONFIG_SIZE {
         return Err(ConfigError::TooLarge { name: name.to_owned(), limit: MAX_CONFIG_SIZE });
     }
-    let text = match std::str::from_utf8(bytes) {
+    match String::from_utf8(bytes) {
         // UTF-16 of plain letters is UTF-8 with a NUL after or before each of them.
-        Ok(text) if !matches!(bytes, [0, _, ..] | [_, 0, ..]) => text,
-        Ok(_) => return Err(ConfigError::NotUtf8 { name: name.to_owned(), found: Encoding::Utf16 }),
+        Ok(text) if !matches!(text.as_bytes(), [0, _, ..] | [_, 0, ..]) => Ok(text),
+        Ok(_) => Err(ConfigError::NotUtf8 { name: name.to_owned(), found: Encoding::Utf16 }),
         Err(error) => {
-            let found = Encoding::of(bytes, error.valid_up_to());
-            return Err(ConfigError::NotUtf8 { name: name.to_owned(), found });
+            let found = Encoding::of(error.as_bytes(), error.utf8_error().valid_up_to());
+            Err(ConfigError::NotUtf8 { name: name.to_owned(), found })
         }
-    };
-    let source = Source { name: name.to_owned(), text: text.to_owned() };
-    match file::read(text) {
-        Ok((file, diagnostics)) => Ok(resolve::resolve(&file, source, diagnostics)?),
-        Err(diagnostics) => Err(Invalid { source, diagnostics }.into()),
     }
 }

@@ -23,6 +23,7 @@ mod resolve;
 mod resolved;
 mod size;
 mod suggest;
+mod user;
 
 #[cfg(test)]
 mod tests;
@@ -32,5 +33,6 @@ pub use duration::{DurationError, parse_duration};
 pub use error::{ConfigError, EXAMPLE, Encoding, Invalid};
 pub use globs::{GlobError, Globs, MAX_ALTERNATIVES, MAX_COMPILED_SIZE, MAX_GLOB_LENGTH, MAX_GLOBS};
 pub use load::{CONFIG_NAME, MAX_CONFIG_SIZE, discover, load, load_as, parse};
-pub use resolved::{Body, Check, Command, Config, Limits, Logic, Pack, PackSource, Scenario};
+pub use resolved::{Body, Check, Command, Config, Limits, Logic, Pack, PackSource, Scenario, Spec};
 pub use suggest::did_you_mean;
+pub use user::{User, load_user};

@@ -5,12 +5,12 @@
 
 use super::diagnostic::{Diagnostic, MAX_SHOWN, quote};
 use super::duration::parse_duration;
-use super::file::{Argv, File, FileCheck, FileLimits, FileMemory, FileScenario, FileVerify};
+use super::file::{Argv, File, FileCheck, FileLimits, FileScenario, FileSize, FileSpec, FileVerify};
 use super::reader::{At, Field, Span, get, list, unsupported};
 use super::size::parse_size;
 use super::suggest::did_you_mean;
 use super::{
-    Body, Check, Command, Config, EXAMPLE, Invalid, Limits, Logic, Scenario, Source, environment, names, pack,
+    Body, Check, Command, Config, EXAMPLE, Invalid, Limits, Logic, Scenario, Source, Spec, environment, names, pack,
 };
 use crate::model::{CheckId, PackName, ScenarioName};
 use std::borrow::Cow;
@@ -29,12 +29,14 @@ pub(super) fn resolve(file: &File, source: Source, mut diagnostics: Vec<Diagnost
     clashes(&checks, &file.checks, found);
     let names = file.packs.iter().map(|pack| pack.name.value.as_str()).collect();
     let declared = Packs { names, unreadable: &file.unreadable };
-    for check in &file.checks {
-        checks.extend(self::check(check, &declared, found));
-    }
     let known = Known::new(file);
+    for check in &file.checks {
+        checks.extend(self::check(check, &declared, &known, found));
+    }
     let scenarios = file.scenarios.iter().filter_map(|scenario| self::scenario(scenario, &known, found));
     let mut scenarios: Vec<_> = scenarios.collect();
+    circles(&file.checks, found);
+    let spec = file.spec.as_ref().and_then(|spec| self::spec(spec, found));
     let timeout = verify_timeout(file, found);
     if !file.scenarios.iter().any(|scenario| scenario.name.value == DEFAULT) {
         scenarios.splice(0..0, default(&checks, timeout));
@@ -44,7 +46,7 @@ pub(super) fn resolve(file: &File, source: Source, mut diagnostics: Vec<Diagnost
             .push(Diagnostic::whole("there are no checks").help(format!("say what to run, for example:\n\n{EXAMPLE}")));
     }
     if diagnostics.is_empty() {
-        Ok(Config { source, packs, checks, scenarios })
+        Ok(Config { source, packs, checks, scenarios, spec })
     } else {
         Err(Invalid { source, diagnostics })
     }
@@ -96,7 +98,8 @@ fn verify(file: &FileVerify, diagnostics: &mut Vec<Diagnostic>) -> Vec<Check> {
         if let (Some(argv), Ok(id)) = (argv, verify_id(index).parse()) {
             let command_body = Command { argv, env: env.clone(), pass_env: Vec::new(), inherit_env: true };
             let body = Body::Command(command_body);
-            checks.push(Check { id, span: command.span.clone(), timeout: None, blocking: true, body });
+            let (span, after) = (command.span.clone(), Vec::new());
+            checks.push(Check { id, span, after, timeout: None, blocking: true, body });
         }
     }
     checks
@@ -133,9 +136,10 @@ struct Packs<'a> {
     unreadable: &'a BTreeSet<String>,
 }
 
-fn check(file: &FileCheck, packs: &Packs<'_>, diagnostics: &mut Vec<Diagnostic>) -> Option<Check> {
+fn check(file: &FileCheck, packs: &Packs<'_>, known: &Known<'_>, diagnostics: &mut Vec<Diagnostic>) -> Option<Check> {
     let id = names::id("check", &file.id, diagnostics);
     let timeout = get(file.timeout.as_ref()).and_then(|timeout| duration(timeout, diagnostics));
+    let after = get(file.after.as_ref()).map_or(Some(Vec::new()), |after| members(&after.value, known, diagnostics));
     let blocking = get(file.blocking.as_ref()).is_none_or(|blocking| blocking.value);
     let body = match (&file.command, &file.uses) {
         (Some(field), None) => command(file, field, diagnostics).map(Body::Command),
@@ -153,7 +157,7 @@ fn check(file: &FileCheck, packs: &Packs<'_>, diagnostics: &mut Vec<Diagnostic>)
             None
         }
     };
-    Some(Check { id: id?, span: file.id.span.clone(), timeout, blocking, body: body? })
+    Some(Check { id: id?, span: file.id.span.clone(), after: after?, timeout, blocking, body: body? })
 }
 
 fn command(file: &FileCheck, field: &Field<Argv>, diagnostics: &mut Vec<Diagnostic>) -> Option<Command> {
@@ -251,6 +255,7 @@ fn logic(
         config_span: config.map(|config| config.span.clone()),
         config_spans: config.map(|config| config.value.spans.clone()).unwrap_or_default(),
         limits: limits.unwrap_or_default(),
+        limits_span: get(file.limits.as_ref()).map(|limits| limits.span.clone()),
     })
 }
 
@@ -287,21 +292,31 @@ fn target(uses: &At<String>, packs: &Packs<'_>, diagnostics: &mut Vec<Diagnostic
     None
 }
 
-fn limits(file: &FileLimits, diagnostics: &mut Vec<Diagnostic>) -> Limits {
-    let fuel = file.fuel.as_ref().and_then(|fuel| positive("fuel", fuel.value, &fuel.span, diagnostics));
-    let memory = file.memory.as_ref().and_then(|memory| match &memory.value {
-        FileMemory::Bytes(bytes) => positive("memory", *bytes, &memory.span, diagnostics),
-        FileMemory::Text(text) => match parse_size(text) {
-            Ok(0) => positive("memory", 0, &memory.span, diagnostics),
+pub(super) fn limits(file: &FileLimits, diagnostics: &mut Vec<Diagnostic>) -> Limits {
+    let mut count = |name, value: &Option<At<i64>>| {
+        value.as_ref().and_then(|value| positive(name, value.value, &value.span, diagnostics))
+    };
+    let (fuel, findings, handles) =
+        (count("fuel", &file.fuel), count("findings", &file.findings), count("handles", &file.handles));
+    let wall = file.wall.as_ref().and_then(|wall| duration(wall, diagnostics));
+    let (memory, output) =
+        (size("memory", file.memory.as_ref(), diagnostics), size("output", file.output.as_ref(), diagnostics));
+    Limits { fuel, memory, wall, output, findings, handles }
+}
+
+fn size(name: &str, size: Option<&At<FileSize>>, diagnostics: &mut Vec<Diagnostic>) -> Option<u64> {
+    let size = size?;
+    match &size.value {
+        FileSize::Bytes(bytes) => positive(name, *bytes, &size.span, diagnostics),
+        FileSize::Text(text) => match parse_size(text) {
+            Ok(0) => positive(name, 0, &size.span, diagnostics),
             Ok(bytes) => Some(bytes),
             Err(error) => {
-                let diagnostic = Diagnostic::new(memory.span.clone(), error.to_string());
-                diagnostics.push(diagnostic.help(error.help()));
+                diagnostics.push(Diagnostic::new(size.span.clone(), error.to_string()).help(error.help()));
                 None
             }
         },
-    });
-    Limits { fuel, memory }
+    }
 }
 
 fn positive(name: &str, value: i64, span: &Span, diagnostics: &mut Vec<Diagnostic>) -> Option<u64> {
@@ -333,7 +348,67 @@ fn scenario(file: &FileScenario, known: &Known<'_>, diagnostics: &mut Vec<Diagno
             members(&checks.value, known, diagnostics)
         }),
     };
-    Some(Scenario { name: name?, span: file.name.span.clone(), checks: checks?, fail_fast, timeout })
+    let base = get(file.base.as_ref()).and_then(|base| revision(base, diagnostics));
+    Some(Scenario { name: name?, span: file.name.span.clone(), checks: checks?, fail_fast, timeout, base })
+}
+
+/// The name of a revision, as far as it can be known to be none. An empty text means that it is not set.
+fn revision(name: &At<String>, diagnostics: &mut Vec<Diagnostic>) -> Option<String> {
+    if name.value.is_empty() {
+        return None;
+    }
+    if name.value.starts_with('-') || name.value.contains(char::is_control) {
+        let diagnostic = Diagnostic::new(name.span.clone(), format!("{} names no revision", quote(&name.value)));
+        diagnostics.push(diagnostic.help("write a branch, a tag or a commit, for example `origin/main`"));
+        return None;
+    }
+    Some(name.value.clone())
+}
+
+/// The specification. No paths mean that it is not set.
+fn spec(file: &FileSpec, diagnostics: &mut Vec<Diagnostic>) -> Option<Spec> {
+    let Some(field) = &file.paths else {
+        let diagnostic = Diagnostic::new(file.table.clone(), "`[spec]` has no `paths`");
+        diagnostics.push(diagnostic.help("add `paths = [\"SPEC.md\", \"spec/**\"]`, or remove it"));
+        return None;
+    };
+    let paths = field.value.as_ref().filter(|paths| !paths.value.is_empty())?;
+    let (patterns, spans): (Vec<_>, Vec<_>) =
+        paths.value.iter().map(|item| (item.value.as_str(), item.span.clone())).unzip();
+    let globs = pack::globs(&patterns, &spans, "**", diagnostics)?;
+    Some(Spec { paths: globs, span: paths.span.clone() })
+}
+
+/// Reports checks that wait for each other.
+fn circles(checks: &[FileCheck], diagnostics: &mut Vec<Diagnostic>) {
+    let after = |check: &FileCheck| get(check.after.as_ref()).map_or(&[][..], |after| after.value.as_slice()).to_vec();
+    let by_name: BTreeMap<&str, &FileCheck> = checks.iter().map(|check| (check.id.value.as_str(), check)).collect();
+    let mut done: BTreeSet<&str> = BTreeSet::new();
+    for start in checks {
+        // The way to where we are, each with the names it waits for that were not looked at yet.
+        let mut way: Vec<(&str, Vec<At<String>>)> = vec![(&start.id.value, after(start))];
+        while let Some((name, waits)) = way.last_mut() {
+            let name = *name;
+            let Some(next) = waits.pop() else {
+                done.insert(name);
+                way.pop();
+                continue;
+            };
+            if way.iter().any(|(on, _)| *on == next.value) {
+                let title = format!("check {} waits for itself", quote(&next.value));
+                let names: Vec<&str> = way.iter().map(|(on, _)| *on).skip_while(|on| *on != next.value).collect();
+                let names: Vec<String> = names.into_iter().chain([next.value.as_str()]).map(quote).collect();
+                let label = names.join(" comes after ");
+                let diagnostic = Diagnostic::new(next.span.clone(), title).label(label);
+                diagnostics.push(diagnostic.help("remove one of the names in `after`"));
+                // One circle is enough to mend at a time, and what leads into it is no other.
+                return;
+            }
+            if let Some(check) = by_name.get(next.value.as_str()).filter(|_| !done.contains(next.value.as_str())) {
+                way.push((&check.id.value, after(check)));
+            }
+        }
+    }
 }
 
 fn members(items: &[At<String>], known: &Known<'_>, diagnostics: &mut Vec<Diagnostic>) -> Option<Vec<CheckId>> {
@@ -380,6 +455,7 @@ fn default(checks: &[Check], timeout: Option<Duration>) -> Option<Scenario> {
         checks: checks.iter().map(|check| check.id.clone()).collect(),
         fail_fast: true,
         timeout,
+        base: None,
     })
 }
 

@@ -18,6 +18,8 @@ pub struct Config {
     pub checks: Vec<Check>,
     /// All scenarios, `default` among them, as they stand in the file; a `default` that is not written comes first.
     pub scenarios: Vec<Scenario>,
+    /// The specification, where the file names one.
+    pub spec: Option<Spec>,
 }
 
 impl Config {
@@ -71,6 +73,8 @@ pub struct Check {
     pub id: CheckId,
     /// Where it is declared: the name of its table, or a command of `[verify]`.
     pub span: Range<usize>,
+    /// The checks that come before it, whose results a check of a pack may read: each once, never in a circle.
+    pub after: Vec<CheckId>,
     /// The longest it may take.
     pub timeout: Option<Duration>,
     /// Whether its red decides the run.
@@ -120,15 +124,35 @@ pub struct Logic {
     pub config_spans: BTreeMap<String, Range<usize>>,
     /// What it may use.
     pub limits: Limits,
+    /// Where `limits` is written.
+    pub limits_span: Option<Range<usize>>,
 }
 
-/// Limits that the configuration sets; the defaults hold where it is silent.
+/// Limits that a configuration sets, each more than zero; the defaults hold where it is silent. In the user's file, the
+/// most that a check may have.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// Instructions of each call, more than zero.
+    /// Instructions of each call.
     pub fuel: Option<u64>,
-    /// Bytes of memory, more than zero.
+    /// Bytes of memory.
     pub memory: Option<u64>,
+    /// How long a call may take.
+    pub wall: Option<Duration>,
+    /// Bytes of output of a call.
+    pub output: Option<u64>,
+    /// Findings of a call.
+    pub findings: Option<u64>,
+    /// Handles that a call holds at once.
+    pub handles: Option<u64>,
+}
+
+/// The specification: files that must be as they were committed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spec {
+    /// Which files.
+    pub paths: Globs,
+    /// Where `paths` is written.
+    pub span: Range<usize>,
 }
 
 /// A named list of checks.
@@ -144,4 +168,6 @@ pub struct Scenario {
     pub fail_fast: bool,
     /// The budget of the whole run.
     pub timeout: Option<Duration>,
+    /// The revision that the subject is compared with, where there is one.
+    pub base: Option<String>,
 }

@@ -5,7 +5,9 @@ use super::merge::{Progress, merge};
 use super::process::{Patience, Worker};
 use super::validate::Judge;
 use super::{GuestError, Limits, LoadError, Pack, Place as Seats, View, Walls};
-use crate::model::{Change, CheckInfo, Digest, Entry, ErrorKind, Mount, Observation, Refusal, Report, Request, Scope};
+use crate::model::{
+    Change, CheckInfo, Context, Digest, Encoder, Entry, ErrorKind, Mount, Observation, Refusal, Report, Request, Scope,
+};
 use crate::worker::Ask;
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicBool;
@@ -29,8 +31,9 @@ pub struct Job<'a> {
     pub grant: Digest,
     /// What each call may use.
     pub limits: &'a Limits,
-    /// Where randomness comes from: must depend on nothing but the check's inputs.
-    pub seed: &'a [u8; 32],
+    /// Everything the result depends on beside the files it is called about and what it observes: where randomness comes
+    /// from.
+    pub key: &'a Digest,
     /// When it has to be done, beside the wall of each call.
     pub deadline: Option<Instant>,
     /// Set from outside when nobody wants the result any more.
@@ -100,7 +103,7 @@ impl Pack {
             request: job.request(job.files.to_vec(), job.changes.map(<[Change]>::to_vec)),
             view: job.view.clone(),
             nodes: Vec::new(),
-            seed: *job.seed,
+            seed: *Encoder::new().digest(job.key).finish(Context::Seed).as_bytes(),
             about: None,
         };
         let judge = Judge::new(job.check);
@@ -208,12 +211,21 @@ impl Job<'_> {
         let at = |mount| if mount == Mount::Base { file.base_path.as_deref() } else { Some(file.path.as_str()) };
         let nodes = Mount::ALL.into_iter().filter_map(|mount| self.view.node(mount, at(mount)?)).collect();
         Question {
+            seed: self.seed_of(file, changes.as_deref()),
             request: self.request(vec![file.clone()], changes),
             view: self.view.narrowed(&file.path, file.base_path.as_deref()),
             nodes,
-            seed: *blake3::keyed_hash(self.seed, file.path.as_bytes()).as_bytes(),
             about: Some(file.path.clone()),
         }
+    }
+
+    /// Where the randomness of a call about one file comes from: all that the call is told.
+    fn seed_of(&self, file: &Entry, changes: Option<&[Change]>) -> [u8; 32] {
+        let mut encoder = Encoder::new();
+        encoder.digest(self.key);
+        file.encode(&mut encoder);
+        Change::encode_all(changes, &mut encoder);
+        *encoder.finish(Context::Seed).as_bytes()
     }
 
     /// Until when one call may take.

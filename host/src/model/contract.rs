@@ -2,7 +2,7 @@
 //!
 //! A value that came from a pack is capped and well-formed once it is one of these, and still untrusted.
 
-use super::{Finding, Severity};
+use super::{Encoder, Finding, Severity};
 use serde::{Deserialize, Serialize};
 
 /// A read-only directory that a check may see.
@@ -168,6 +168,34 @@ pub struct Change {
     pub kind: ChangeKind,
     /// Of a renamed file, its path in the base.
     pub previous_path: Option<String>,
+}
+
+impl Entry {
+    /// Appends all that a check is told of it.
+    pub fn encode(&self, encoder: &mut Encoder) {
+        encoder.text(&self.path).integer(self.kind as u64).integer(self.size).integer(self.tracked.into());
+        encode_option(encoder, self.base_path.as_deref());
+    }
+}
+
+impl Change {
+    /// Appends all that a check is told of what changed.
+    pub fn encode_all(changes: Option<&[Self]>, encoder: &mut Encoder) {
+        encoder.integer(changes.is_some().into());
+        let changes = changes.unwrap_or_default();
+        encoder.integer(changes.len() as u64);
+        for change in changes {
+            encoder.text(&change.path).integer(change.kind as u64);
+            encode_option(encoder, change.previous_path.as_deref());
+        }
+    }
+}
+
+fn encode_option(encoder: &mut Encoder, text: Option<&str>) {
+    match text {
+        Some(text) => encoder.integer(1).text(text),
+        None => encoder.integer(0),
+    };
 }
 
 /// What a check is asked to judge.

@@ -22,5 +22,5 @@ pub use event::Event;
 pub use finding::{Edit, Finding, Place, Position, Severity};
 pub use id::{CheckId, IdError, PackName, RunId, ScenarioName};
 pub use observation::{Observation, Step, observations_digest};
-pub use outcome::{CheckOutcome, Class, ErrorKind, RunOutcome, SkipReason};
+pub use outcome::{CheckOutcome, Class, Deselected, ErrorKind, RunOutcome, SkipReason};
 pub use verdict::{CheckKind, Exit, Log, PlanRow, Record, RecordRow, Row, Subject, VERDICT_SCHEMA, Verdict};

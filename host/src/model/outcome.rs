@@ -86,6 +86,14 @@ pub enum SkipReason {
     NotApplicable,
 }
 
+/// Why a check was not among those to run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Deselected {
+    /// The subject is a revision, which lies in no folder that a command could run in.
+    Revision,
+}
+
 /// What became of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -102,10 +110,12 @@ pub enum CheckOutcome {
     Interrupted,
     /// It did not run, or what it was asked about is not there.
     Skipped(SkipReason),
+    /// It was not among those to run.
+    NotSelected(Deselected),
 }
 
 impl CheckOutcome {
-    /// One word: `passed`, `failed`, `error`, `timed_out`, `interrupted`, `skipped`.
+    /// One word: `passed`, `failed`, `error`, `timed_out`, `interrupted`, `skipped`, `not_selected`.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Passed => "passed",
@@ -114,6 +124,7 @@ impl CheckOutcome {
             Self::TimedOut => "timed_out",
             Self::Interrupted => "interrupted",
             Self::Skipped(_) => "skipped",
+            Self::NotSelected(_) => "not_selected",
         }
     }
 
@@ -121,7 +132,7 @@ impl CheckOutcome {
     pub fn is_red(&self) -> bool {
         match self {
             Self::Failed | Self::Error(_) | Self::TimedOut | Self::Interrupted => true,
-            Self::Passed | Self::Skipped(_) => false,
+            Self::Passed | Self::Skipped(_) | Self::NotSelected(_) => false,
         }
     }
 }
@@ -176,7 +187,7 @@ impl RunOutcome {
         }
     }
 
-    /// What the rows of a full run add up to. The red of a check that does not block is a concern: it decides
+    /// What the rows of a run add up to. The red of a check that does not block is a concern: it decides
     /// nothing, and it is no pass either.
     pub fn of(rows: &[Row]) -> Self {
         let of_row = |row: &Row| match &row.outcome {
@@ -185,9 +196,15 @@ impl RunOutcome {
             CheckOutcome::Error(_) if row.blocking => Some(Self::Error),
             CheckOutcome::Failed if row.blocking => Some(Self::Failed),
             CheckOutcome::Passed => Some(Self::Passed),
-            CheckOutcome::TimedOut | CheckOutcome::Error(_) | CheckOutcome::Failed | CheckOutcome::Skipped(_) => None,
+            CheckOutcome::TimedOut
+            | CheckOutcome::Error(_)
+            | CheckOutcome::Failed
+            | CheckOutcome::Skipped(_)
+            | CheckOutcome::NotSelected(_) => None,
         };
-        rows.iter().filter_map(of_row).min().unwrap_or(Self::Empty)
+        let outcome = rows.iter().filter_map(of_row).min().unwrap_or(Self::Empty);
+        let all = !rows.iter().any(|row| matches!(row.outcome, CheckOutcome::NotSelected(_)));
+        if outcome == Self::Passed && !all { Self::Partial } else { outcome }
     }
 }
 

@@ -40,6 +40,8 @@ pub struct Subject {
     pub tree: Digest,
     /// The commit it is based on, as `sha1:…` or `sha256:…`. None outside version control.
     pub commit: Option<String>,
+    /// The commit that it was compared with, where there was one.
+    pub base: Option<String>,
 }
 
 /// One check of the plan: what was decided about it before the run.

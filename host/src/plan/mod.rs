@@ -2,13 +2,14 @@
 //!
 //! Pure: nothing is read, started or asked for here, so the same inputs always make the same plan.
 
-use crate::config::{Body, Check, Command, Config, Globs, Logic, Scenario};
+use crate::config::{self, Body, Check, Command, Config, Globs, Logic, Scenario};
 use crate::guest::Limits;
 use crate::model::{
-    CheckId, CheckInfo, CheckKind, Context, Digest, Encoder, Entry, EntryKind, Mount, PackName, PlanRow, ScenarioName,
+    Change, ChangeKind, CheckId, CheckInfo, CheckKind, Context, Digest, Encoder, Entry, EntryKind, Mount, PackName,
+    PlanRow, ScenarioName,
 };
 use crate::native::Environment;
-use crate::subject::{Kind, Snapshot};
+use crate::subject::{Changes, Kind, Revision, Snapshot};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -30,6 +31,8 @@ pub struct Plan {
 pub struct Unit {
     /// The check.
     pub id: CheckId,
+    /// The checks whose results it may read, of those that are in the plan.
+    pub after: Vec<CheckId>,
     /// Whether its red decides the run.
     pub blocking: bool,
     /// The longest it may take.
@@ -60,6 +63,9 @@ pub enum Work {
         config: String,
         /// The files in scope.
         files: Vec<Entry>,
+        /// What changed since the base, as far as the check may know it; for a check that wants to know, where there is a
+        /// base.
+        changes: Option<Vec<Change>>,
         /// Paths in scope that this user cannot read: nothing can be said of them.
         unreadable: Vec<String>,
         /// What it may read: for each mount, what it asks for and what the project allows.
@@ -88,6 +94,11 @@ impl Grant {
     pub fn new(needs: &BTreeMap<Mount, Globs>, allow: &BTreeMap<Mount, Globs>) -> Self {
         let both = |(mount, need): (&Mount, &Globs)| Some((*mount, (need.clone(), allow.get(mount)?.clone())));
         Self(needs.iter().filter_map(both).collect())
+    }
+
+    /// Whether anything on the mount may be granted.
+    pub fn has(&self, mount: Mount) -> bool {
+        self.0.contains_key(&mount)
     }
 
     /// Whether the path on the mount is granted.
@@ -133,24 +144,76 @@ pub struct Resolved<'a> {
     pub component: Digest,
 }
 
+/// What the subject is compared with.
+#[derive(Debug)]
+pub struct Base {
+    /// The base itself.
+    pub revision: Revision,
+    /// What differs.
+    pub changes: Changes,
+}
+
+/// What a plan is about.
+#[derive(Debug, Clone, Copy)]
+pub struct About<'a> {
+    /// The subject.
+    pub snapshot: &'a Snapshot,
+    /// What it is compared with, where there is such a thing.
+    pub base: Option<&'a Base>,
+    /// The most that a check may use of each.
+    pub ceilings: config::Limits,
+}
+
 /// Resolves a scenario. `resolved` has an entry for each of its logic checks, and `environment` answers what a
 /// command will see.
 pub fn plan(
     config: &Config,
     scenario: &Scenario,
-    snapshot: &Snapshot,
+    about: About<'_>,
     resolved: &BTreeMap<CheckId, Resolved<'_>>,
     environment: impl Fn(&Command) -> Environment,
 ) -> Plan {
-    let units = scenario.checks.iter().filter_map(|id| config.check(id)).filter_map(|check| match &check.body {
+    let checks = ordered(config, scenario);
+    let units = checks.into_iter().filter_map(|check| match &check.body {
         Body::Command(command) => Some(command_unit(check, command, environment(command))),
         Body::Logic(logic) => {
             let allow = &config.packs.get(&logic.pack)?.allow;
-            Some(logic_unit(check, logic, resolved.get(&check.id)?, allow, snapshot))
+            Some(logic_unit(check, logic, resolved.get(&check.id)?, allow, about))
         }
     });
     let units = units.collect();
     Plan { scenario: scenario.name.clone(), fail_fast: scenario.fail_fast, timeout: scenario.timeout, units }
+}
+
+/// The checks of a scenario as they stand in it, each only after those that it waits for.
+fn ordered<'a>(config: &'a Config, scenario: &Scenario) -> Vec<&'a Check> {
+    let mut waiting: Vec<&Check> = scenario.checks.iter().filter_map(|id| config.check(id)).collect();
+    let mut ordered = Vec::with_capacity(waiting.len());
+    while !waiting.is_empty() {
+        let ready = |check: &&Check| !check.after.iter().any(|id| waiting.iter().any(|other| other.id == *id));
+        // No checks wait in a circle, so one of them is always ready.
+        let next = waiting.iter().position(ready).unwrap_or(0);
+        ordered.push(waiting.remove(next));
+    }
+    ordered
+}
+
+/// What a check may use: what it asks for, else the default, and never more than whoever runs it lets it have.
+fn limits(asked: &config::Limits, ceilings: &config::Limits) -> Limits {
+    let default = Limits::default();
+    fn least<T: Ord>(asked: Option<T>, default: T, most: Option<T>) -> T {
+        let value = asked.unwrap_or(default);
+        most.into_iter().fold(value, T::min)
+    }
+    Limits {
+        fuel: least(asked.fuel, default.fuel, ceilings.fuel),
+        init_fuel: least(None, default.init_fuel, ceilings.fuel),
+        memory: least(asked.memory, default.memory, ceilings.memory),
+        output: least(asked.output, default.output, ceilings.output),
+        findings: least(asked.findings, default.findings, ceilings.findings),
+        handles: least(asked.handles, default.handles, ceilings.handles),
+        wall: least(asked.wall, default.wall, ceilings.wall),
+    }
 }
 
 /// The parts of a definition that both kinds have.
@@ -158,6 +221,10 @@ fn common(kind: CheckKind, check: &Check) -> Encoder {
     let mut encoder = Encoder::new();
     let timeout = check.timeout.map_or(0, nanoseconds);
     encoder.text(kind.name()).text(check.id.as_str()).integer(timeout).integer(check.blocking.into());
+    encoder.integer(check.after.len() as u64);
+    for id in &check.after {
+        encoder.text(id.as_str());
+    }
     encoder
 }
 
@@ -185,6 +252,7 @@ fn command_unit(check: &Check, command: &Command, environment: Environment) -> U
     let definition = encoder.finish(Context::Definition);
     Unit {
         id: check.id.clone(),
+        after: check.after.clone(),
         blocking: check.blocking,
         timeout: check.timeout,
         work: Work::Command { argv: command.argv.clone(), environment },
@@ -197,15 +265,10 @@ fn logic_unit(
     logic: &Logic,
     resolved: &Resolved<'_>,
     allow: &BTreeMap<Mount, Globs>,
-    snapshot: &Snapshot,
+    about: About<'_>,
 ) -> Unit {
     let grant = Grant::new(&resolved.needs, allow);
-    let default = Limits::default();
-    let limits = Limits {
-        fuel: logic.limits.fuel.unwrap_or(default.fuel),
-        memory: logic.limits.memory.unwrap_or(default.memory),
-        ..default
-    };
+    let limits = limits(&logic.limits, &about.ceilings);
     // The configuration was checked to have no floats that JSON cannot write, so its text is the same every time:
     // serde_json keeps objects sorted.
     let config = serde_json::Value::Object(logic.config.clone()).to_string();
@@ -214,10 +277,12 @@ fn logic_unit(
             && resolved.files.matches(path)
             && logic.files.as_ref().is_none_or(|globs| globs.matches(path))
     };
-    let unreadable = snapshot.entries.iter().filter(|entry| entry.kind == Kind::Unreadable);
+    let unreadable = about.snapshot.entries.iter().filter(|entry| entry.kind == Kind::Unreadable);
     let unreadable = unreadable.map(|entry| String::from_utf8_lossy(&entry.path).into_owned());
     let unreadable: Vec<String> = unreadable.filter(|path| in_scope(path)).collect();
-    let files: Vec<Entry> = snapshot.entries.iter().filter_map(seen).filter(|entry| in_scope(&entry.path)).collect();
+    let files = about.snapshot.entries.iter().filter_map(seen).filter(|entry| in_scope(&entry.path));
+    let files: Vec<Entry> = files.map(|entry| with_base(entry, about.base, &grant)).collect();
+    let changes = about.base.filter(|_| resolved.info.wants_changes).map(|base| cut(&base.changes.list, &grant));
 
     let mut encoder = common(CheckKind::Logic, check);
     encoder.digest(&resolved.component).text(&resolved.info.id).text(&config);
@@ -235,9 +300,10 @@ fn logic_unit(
     }
     encoder.integer(nanoseconds(*wall));
     let definition = encoder.finish(Context::Definition);
-    let digest = files_digest(&files);
+    let digest = files_digest(&files, changes.as_deref());
     Unit {
         id: check.id.clone(),
+        after: check.after.clone(),
         blocking: check.blocking,
         timeout: check.timeout,
         work: Work::Logic {
@@ -245,6 +311,7 @@ fn logic_unit(
             check: Box::new(resolved.info.clone()),
             config,
             files,
+            changes,
             unreadable,
             grant,
             limits,
@@ -267,11 +334,39 @@ pub fn seen(entry: &crate::subject::Entry) -> Option<Entry> {
     Some(Entry { path, kind, size, tracked: entry.tracked, base_path: None })
 }
 
-fn files_digest(files: &[Entry]) -> Digest {
+/// The entry with the path it has in the base, if the check may know of that.
+fn with_base(entry: Entry, base: Option<&Base>, grant: &Grant) -> Entry {
+    let base_path = base.and_then(|base| base.changes.base_path(&base.revision, &entry.path));
+    Entry { base_path: base_path.filter(|path| grant.covers(Mount::Base, path)), ..entry }
+}
+
+/// The changes that a check may know of. A file that was moved across the edge of what it sees appears or disappears.
+fn cut(changes: &[Change], grant: &Grant) -> Vec<Change> {
+    let seen = |path: &str| grant.covers(Mount::Tree, path) || grant.covers(Mount::Base, path);
+    let alone = |path: &str, kind| Change { path: path.to_owned(), kind, previous_path: None };
+    let mut seen_changes: Vec<Change> = changes
+        .iter()
+        .filter_map(|change| match &change.previous_path {
+            None => seen(&change.path).then(|| change.clone()),
+            Some(before) => match (seen(&change.path), seen(before)) {
+                (true, true) => Some(change.clone()),
+                (true, false) => Some(alone(&change.path, ChangeKind::Added)),
+                (false, true) => Some(alone(before, ChangeKind::Deleted)),
+                (false, false) => None,
+            },
+        })
+        .collect();
+    seen_changes.sort_by(|a, b| a.path.cmp(&b.path));
+    seen_changes
+}
+
+/// The digest of the files in scope and of the changes that go with them.
+fn files_digest(files: &[Entry], changes: Option<&[Change]>) -> Digest {
     let mut encoder = Encoder::new();
     encoder.integer(files.len() as u64);
     for file in files {
-        encoder.text(&file.path).integer(file.kind as u64).integer(file.size).integer(file.tracked.into());
+        file.encode(&mut encoder);
     }
+    Change::encode_all(changes, &mut encoder);
     encoder.finish(Context::Files)
 }

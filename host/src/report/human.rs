@@ -2,7 +2,8 @@
 
 use super::escape;
 use crate::model::{
-    CheckOutcome, ErrorKind, Event, Exit, Finding, Record, RecordRow, Row, RunId, RunOutcome, Severity, SkipReason,
+    CheckOutcome, Deselected, ErrorKind, Event, Exit, Finding, Record, RecordRow, Row, RunId, RunOutcome, Severity,
+    SkipReason,
 };
 use anstyle::{AnsiColor, Style as Ansi};
 use std::fmt::Write as _;
@@ -66,7 +67,7 @@ impl Human {
 
     /// One check: its line, why it is an error, its findings, the end of its output.
     pub fn check(&self, row: &Row, record: &RecordRow, tail: Option<String>) -> String {
-        let word = format!("{:<11}", row.outcome.word());
+        let word = format!("{:<12}", row.outcome.word());
         let note = note(row, record);
         let seconds =
             if matches!(row.outcome, CheckOutcome::Skipped(_)) { String::new() } else { seconds(record.duration_ms) };
@@ -172,7 +173,7 @@ impl Human {
 fn colour(outcome: &CheckOutcome, blocking: bool) -> Ansi {
     let colour = match outcome {
         CheckOutcome::Passed => AnsiColor::Green,
-        CheckOutcome::Skipped(_) => return Ansi::new().dimmed(),
+        CheckOutcome::Skipped(_) | CheckOutcome::NotSelected(_) => return Ansi::new().dimmed(),
         CheckOutcome::Failed | CheckOutcome::Error(_) | CheckOutcome::TimedOut if !blocking => AnsiColor::Yellow,
         CheckOutcome::Failed | CheckOutcome::Error(_) | CheckOutcome::TimedOut | CheckOutcome::Interrupted => {
             AnsiColor::Red
@@ -190,6 +191,9 @@ fn note(row: &Row, record: &RecordRow) -> String {
         CheckOutcome::Skipped(SkipReason::NotApplicable) => {
             let why = record.message.as_deref().unwrap_or("the check found nothing to judge");
             notes.push(format!("not applicable: {}", escape(why)));
+        }
+        CheckOutcome::NotSelected(Deselected::Revision) => {
+            notes.push("a revision has no folder to run it in".to_owned())
         }
         CheckOutcome::Error(kind) => notes.push(error_word(*kind).to_owned()),
         CheckOutcome::Passed | CheckOutcome::Failed | CheckOutcome::TimedOut | CheckOutcome::Interrupted => {}
@@ -248,7 +252,7 @@ fn place(finding: &Finding) -> String {
 
 fn counts(rows: &[Row]) -> String {
     let mut parts = Vec::new();
-    for word in ["failed", "error", "timed_out", "interrupted", "passed", "skipped"] {
+    for word in ["failed", "error", "timed_out", "interrupted", "passed", "skipped", "not_selected"] {
         let of_word = || rows.iter().filter(|row| row.outcome.word() == word);
         let concerns = of_word().filter(|row| row.outcome.is_red() && !row.blocking).count();
         for (count, note) in [(of_word().count() - concerns, ""), (concerns, " (not blocking)")] {

@@ -1,23 +1,21 @@
 //! Logic checks: from a unit to what its pack is shown, and from what came back to an outcome.
 
 use super::{Done, Runner, Stopped};
-use crate::guest::{CheckResult, Job};
+use crate::guest::{CheckResult, Job, Limits};
 use crate::model::{
-    CheckOutcome, Class, Context, Encoder, Entry, EntryKind, ErrorKind, Mount, Observation, Refusal, Report, Severity,
-    SkipReason, observations_digest,
+    CheckInfo, CheckOutcome, Class, Context, Digest, Encoder, ErrorKind, Mount, Observation, RecordRow, Refusal,
+    Report, Row, Scope, Severity, SkipReason, observations_digest,
 };
 use crate::native::Stop;
-use crate::plan::{Grant, Unit, Work, seen};
-use crate::subject::Snapshot;
-use crate::worker::{Contents, Tree, TreeBuilder, TreeError, View};
-use std::sync::Arc;
+use crate::plan::{Grant, Unit, Work};
+use crate::worker::{CONTRACT_VERSION, View, engine_id};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::time::Instant;
 
 impl Runner<'_> {
-    pub(super) fn logic(&mut self, unit: &Unit) -> (CheckOutcome, Done) {
-        let Work::Logic { pack, check, config, files, unreadable, grant, limits } = &unit.work else {
+    pub(super) fn logic(&mut self, unit: &Unit, done: &[(Row, RecordRow)]) -> (CheckOutcome, Done) {
+        let Work::Logic { pack, check, config, files, changes, unreadable, grant, limits } = &unit.work else {
             return trouble(ErrorKind::Host, "it is no logic check");
         };
         if !unreadable.is_empty() {
@@ -29,22 +27,27 @@ impl Runner<'_> {
             );
             return trouble(ErrorKind::Host, &message);
         }
-        if files.is_empty() {
+        // A check that does not look at the subject, but at evidence or a claim, is about no files of it.
+        if files.is_empty() && (check.scope == Scope::File || grant.has(Mount::Tree)) {
             return (CheckOutcome::Skipped(SkipReason::NoMatchingFiles), Done::default());
         }
         let Some(pack) = self.around.packs.get(pack) else {
             return trouble(ErrorKind::Host, "its pack was not loaded");
         };
-        let tree = match tree(self.around.snapshot, grant) {
-            Ok(tree) => tree,
-            Err(error) => return trouble(ErrorKind::Host, &error.to_string()),
+        let view = match self.view(unit, grant, done) {
+            Ok(view) => view,
+            Err(error) => return trouble(ErrorKind::Host, &error),
         };
-        let contents: Arc<dyn Contents> = self.contents.clone();
-        let view = View::new(Arc::new(tree), contents);
-        let mut seed = Encoder::new();
-        seed.digest(&unit.row.definition);
-        seed.digest(&unit.row.files.unwrap_or(unit.row.definition));
-        let seed = *seed.finish(Context::Seed).as_bytes();
+        let key = key(pack.digest, check, config, grant, limits, &view);
+        let key = match check.scope {
+            // Each file adds itself, so that one file more changes nothing for the others.
+            Scope::File => key,
+            Scope::Tree => {
+                let mut encoder = Encoder::new();
+                encoder.digest(&key).digest(&unit.row.files.unwrap_or(key));
+                encoder.finish(Context::Key)
+            }
+        };
         let own = unit.timeout.map(|timeout| Instant::now() + timeout);
         let deadline = [own, self.deadline].into_iter().flatten().min();
         let cancelled = AtomicBool::new(false);
@@ -52,11 +55,11 @@ impl Runner<'_> {
             check,
             config,
             files,
-            changes: None,
+            changes: changes.as_deref(),
             view: &view,
             grant: grant.digest(),
             limits,
-            seed: &seed,
+            key: &key,
             deadline,
             cancelled: Some(&cancelled),
         };
@@ -120,6 +123,25 @@ impl Runner<'_> {
     }
 }
 
+/// Everything that a check's result depends on beside the files it is called about and what it observes. Its randomness
+/// comes from this and nothing else.
+fn key(pack: Digest, check: &CheckInfo, config: &str, grant: &Grant, limits: &Limits, view: &View) -> Digest {
+    let mut encoder = Encoder::new();
+    encoder.text(CONTRACT_VERSION).text(engine_id()).digest(&pack).text(&check.id).text(config);
+    encoder.integer(check.scope as u64).digest(&grant.digest());
+    let mounts = view.mount_list();
+    encoder.integer(mounts.len() as u64);
+    for mount in mounts {
+        encoder.text(mount.name());
+    }
+    // How long it may take decides whether there is a result, and never which.
+    let Limits { fuel, init_fuel, memory, output, findings, handles, wall: _ } = limits;
+    for limit in [fuel, init_fuel, memory, output, findings, handles] {
+        encoder.integer(*limit);
+    }
+    encoder.finish(Context::Key)
+}
+
 /// Tells the runner that a thread has ended, however it did. No process has the id 0.
 struct Told(Sender<Stop>);
 
@@ -159,27 +181,4 @@ fn refused(refusal: Refusal) -> (CheckOutcome, String) {
 
 fn trouble(kind: ErrorKind, message: &str) -> (CheckOutcome, Done) {
     (CheckOutcome::Error(kind), Done { message: Some(message.to_owned()), ..Done::default() })
-}
-
-/// What a grant leaves of a snapshot.
-fn tree(snapshot: &Snapshot, grant: &Grant) -> Result<Tree, TreeError> {
-    let mut tree = TreeBuilder::new();
-    tree.mount(Mount::Tree);
-    for (key, entry) in snapshot.entries.iter().enumerate() {
-        let Some(Entry { path, kind, size, .. }) = seen(entry) else { continue };
-        if !grant.covers(Mount::Tree, &path) {
-            continue;
-        }
-        // A tree of more than four thousand million files was not listed to begin with.
-        let key = u32::try_from(key).unwrap_or(u32::MAX);
-        match kind {
-            EntryKind::File => tree.file(Mount::Tree, path, size, false, key),
-            EntryKind::Executable => tree.file(Mount::Tree, path, size, true, key),
-            EntryKind::Symlink => tree.symlink(Mount::Tree, path, entry.text.clone()),
-            // A repository that was checked out is there by what is in it.
-            EntryKind::Submodule if snapshot.has_below(&entry.path) => &mut tree,
-            EntryKind::Submodule => tree.directory(Mount::Tree, path),
-        };
-    }
-    tree.build()
 }

@@ -4,20 +4,22 @@
 //!
 //! Checks run one after the other in declared order, so the first red one in that order is known when it happens.
 
-mod contents;
 mod logic;
+mod mounts;
+mod sources;
 
-pub use contents::TreeContents;
+pub use mounts::Claim;
+pub use sources::Sources;
 
 use crate::guest::Pack;
 use crate::model::{
-    CheckId, CheckKind, CheckOutcome, Class, Digest, ErrorKind, Event, Exit, PackName, Record, RecordRow, Row, RunId,
-    RunOutcome, SkipReason, Subject, VERDICT_SCHEMA, Verdict,
+    CheckId, CheckKind, CheckOutcome, Class, Deselected, Digest, ErrorKind, Event, Exit, PackName, Record, RecordRow,
+    Row, RunId, RunOutcome, SkipReason, Subject, VERDICT_SCHEMA, Verdict,
 };
 use crate::native::{self, Ending, Environment, Job, Stop};
-use crate::plan::{Plan, Unit, Work};
+use crate::plan::{Base, Plan, Unit, Work};
 use crate::store::Logs;
-use crate::subject::{Snapshot, SnapshotError, Workspace};
+use crate::subject::{Committed, Snapshot, SnapshotError, Workspace};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
@@ -37,6 +39,12 @@ pub struct Surroundings<'a> {
     pub workspace: &'a Workspace,
     /// The tree as it was when the plan was made.
     pub snapshot: &'a Snapshot,
+    /// What it is compared with, where there is such a thing.
+    pub base: Option<&'a Base>,
+    /// The specification as it was committed, where there is one: sorted bytewise by path.
+    pub spec: Option<&'a [Committed]>,
+    /// What an author claims, for whoever asks about that.
+    pub claim: Option<&'a Claim>,
     /// The packs, by their names in the configuration.
     pub packs: &'a BTreeMap<PackName, Pack>,
     /// Where output goes.
@@ -55,12 +63,12 @@ pub struct Surroundings<'a> {
 pub fn execute(plan: &Plan, around: &Surroundings<'_>, sink: &mut dyn FnMut(&Event)) -> Result<Record, SnapshotError> {
     let started = (around.now)();
     let clock = Instant::now();
-    let contents = TreeContents::new(around.snapshot, &around.workspace.root)
+    let sources = Sources::new(around.snapshot, &around.workspace.root, around.workspace.repository.as_ref())
         .map_err(|source| SnapshotError::Read { path: ".".to_owned(), source })?;
     let mut runner = Runner {
         around,
         deadline: plan.timeout.map(|timeout| clock + timeout),
-        contents: Arc::new(contents),
+        sources: Arc::new(sources),
         stopped: None,
     };
     sink(&Event::RunStarted {
@@ -68,8 +76,7 @@ pub fn execute(plan: &Plan, around: &Surroundings<'_>, sink: &mut dyn FnMut(&Eve
         scenario: plan.scenario.clone(),
         checks: plan.units.iter().map(|unit| unit.id.clone()).collect(),
     });
-    let mut rows: Vec<Row> = Vec::new();
-    let mut records: Vec<RecordRow> = Vec::new();
+    let mut done: Vec<(Row, RecordRow)> = Vec::new();
     let mut first_red: Option<CheckId> = None;
     for unit in &plan.units {
         let (row, record) = match (&first_red, runner.stopped) {
@@ -78,20 +85,24 @@ pub fn execute(plan: &Plan, around: &Surroundings<'_>, sink: &mut dyn FnMut(&Eve
                 let outcome = CheckOutcome::Skipped(SkipReason::AfterFailure(id.clone()));
                 finished(unit, outcome, Done::default(), Duration::ZERO)
             }
+            // A revision lies in no folder that a command could run in.
+            (None, None) if around.snapshot.revision && unit.work.kind() == CheckKind::Command => {
+                finished(unit, CheckOutcome::NotSelected(Deselected::Revision), Done::default(), Duration::ZERO)
+            }
             (None, None) => {
                 sink(&Event::CheckStarted { id: unit.id.clone(), kind: unit.work.kind() });
                 let clock = Instant::now();
-                let (outcome, done) = runner.carry_out(unit);
-                finished(unit, outcome, done, clock.elapsed())
+                let (outcome, how) = runner.carry_out(unit, &done);
+                finished(unit, outcome, how, clock.elapsed())
             }
         };
         if plan.fail_fast && row.blocking && row.outcome.is_red() && first_red.is_none() {
             first_red = Some(unit.id.clone());
         }
         sink(&Event::CheckFinished { row: Box::new(row.clone()), record: Box::new(record.clone()) });
-        rows.push(row);
-        records.push(record);
+        done.push((row, record));
     }
+    let (rows, records): (Vec<Row>, Vec<RecordRow>) = done.into_iter().unzip();
     let moved = moved(plan, &runner, around)?;
     let mut outcome = RunOutcome::of(&rows);
     if runner.stopped == Some(Stopped::Budget) {
@@ -102,7 +113,11 @@ pub fn execute(plan: &Plan, around: &Surroundings<'_>, sink: &mut dyn FnMut(&Eve
     }
     let verdict = Verdict {
         schema: VERDICT_SCHEMA.to_owned(),
-        subject: Subject { tree: around.snapshot.tree, commit: around.snapshot.commit.clone() },
+        subject: Subject {
+            tree: around.snapshot.tree,
+            commit: around.snapshot.commit.clone(),
+            base: around.base.map(|base| base.revision.commit.clone()),
+        },
         scenario: plan.scenario.clone(),
         fail_fast: plan.fail_fast,
         plan: plan.units.iter().map(|unit| unit.row.clone()).collect(),
@@ -130,8 +145,9 @@ pub fn execute(plan: &Plan, around: &Surroundings<'_>, sink: &mut dyn FnMut(&Eve
 /// What moved under the run. Where no command ran, every byte that was used was checked against the digest that
 /// the verdict names, and a look is not needed.
 fn moved(plan: &Plan, runner: &Runner<'_>, around: &Surroundings<'_>) -> Result<Vec<String>, SnapshotError> {
-    let mut moved = runner.contents.moved();
-    if plan.units.iter().any(|unit| unit.work.kind() == CheckKind::Command) {
+    let mut moved = runner.sources.moved();
+    let commands = plan.units.iter().any(|unit| unit.work.kind() == CheckKind::Command);
+    if commands && !around.snapshot.revision {
         let later = around.workspace.snapshot(Some(around.snapshot))?;
         moved.extend(around.snapshot.moved(&later));
     }
@@ -215,12 +231,12 @@ fn milliseconds(duration: Duration) -> u64 {
 struct Runner<'a> {
     around: &'a Surroundings<'a>,
     deadline: Option<Instant>,
-    contents: Arc<TreeContents>,
+    sources: Arc<Sources>,
     stopped: Option<Stopped>,
 }
 
 impl Runner<'_> {
-    fn carry_out(&mut self, unit: &Unit) -> (CheckOutcome, Done) {
+    fn carry_out(&mut self, unit: &Unit, done: &[(Row, RecordRow)]) -> (CheckOutcome, Done) {
         if self.interrupted() {
             return (Stopped::Signal.outcome(), Done::default());
         }
@@ -230,7 +246,7 @@ impl Runner<'_> {
         }
         match &unit.work {
             Work::Command { argv, environment } => self.command(unit, argv, environment),
-            Work::Logic { .. } => self.logic(unit),
+            Work::Logic { .. } => self.logic(unit, done),
         }
     }
 

@@ -20,6 +20,16 @@ impl Logs {
         Ok(Self { state: state.to_owned(), run: run.clone() })
     }
 
+    /// The folder they are in.
+    pub fn folder(&self) -> PathBuf {
+        self.state.join("logs").join(self.run.as_str())
+    }
+
+    /// The name of a check's log in that folder.
+    pub fn name(&self, check: &CheckId) -> String {
+        format!("{check}.log")
+    }
+
     fn relative(&self, name: &str) -> String {
         format!("logs/{}/{name}.log", self.run)
     }

@@ -1,25 +1,30 @@
-//! Git's id of the contents of a file.
+//! Git's id of the contents of a file, and of other objects.
 
 use crate::model::hex;
 use sha1::Digest as _;
 
 /// The id of contents that are at hand, of the same kind as `like`.
 pub(super) fn blob_id(like: &str, contents: &[u8]) -> String {
-    let mut blob = Blob::new(like, contents.len() as u64);
-    blob.update(contents);
-    blob.finish()
+    object_id(like, "blob", contents)
 }
 
-/// Git's id of a file as it is made: the hash of a header with its size, and its contents.
-pub(super) enum Blob {
+/// The id of an object of some kind that is at hand, of the same algorithm as `like`.
+pub(super) fn object_id(like: &str, kind: &str, contents: &[u8]) -> String {
+    let mut hash = ObjectHash::new(like, kind, contents.len() as u64);
+    hash.update(contents);
+    hash.finish()
+}
+
+/// Git's id of an object as it is made: the hash of a header with its kind and size, and its contents.
+pub(super) enum ObjectHash {
     Sha1(sha1::Sha1),
     Sha256(sha2::Sha256),
 }
 
-impl Blob {
-    /// For an id of the same kind as `like`, in hexadecimal.
-    pub(super) fn new(like: &str, size: u64) -> Self {
-        let header = format!("blob {size}\0");
+impl ObjectHash {
+    /// For an id of the same algorithm as `like`, in hexadecimal.
+    pub(super) fn new(like: &str, kind: &str, size: u64) -> Self {
+        let header = format!("{kind} {size}\0");
         if like.len() == 64 {
             Self::Sha256(sha2::Sha256::new_with_prefix(header))
         } else {

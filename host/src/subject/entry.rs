@@ -64,6 +64,13 @@ pub struct Entry {
     pub(super) stat: StatKey,
 }
 
+impl Entry {
+    /// Git's id of the object that the contents are, where it is known.
+    pub fn git_id(&self) -> Option<&str> {
+        self.id.as_deref()
+    }
+}
+
 /// What shows, without reading it, that a file was not touched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct StatKey {

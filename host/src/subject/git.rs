@@ -5,6 +5,10 @@
 //! closed list of subcommands that were shown to run nothing, called with a scrubbed environment at the
 //! resolved top of the working tree, with a time limit.
 
+mod batch;
+
+pub(super) use batch::Batch;
+
 use std::ffi::OsStr;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
@@ -63,6 +67,12 @@ pub enum GitError {
         /// Its last words.
         message: String,
     },
+    /// An object is not there: a shallow or partial clone has not all of them.
+    #[error("git has no object {0}\nhelp: fetch what is missing: this clone has not all objects")]
+    NoObject(String),
+    /// What git gave for an object is not that object.
+    #[error("what git gives for the object {0} is not that object: the repository is damaged, or was forged")]
+    NotTheObject(String),
     /// Git did not come back.
     #[error("git {command} did not end within {} seconds", TIME_LIMIT.as_secs())]
     TimedOut {
@@ -124,6 +134,8 @@ pub struct Committed {
     pub mode: u32,
     /// The object id, hexadecimal.
     pub id: String,
+    /// Bytes of its contents, as git says. None for a submodule, and where it was not asked for.
+    pub size: Option<u64>,
 }
 
 impl Repository {
@@ -184,14 +196,53 @@ impl Repository {
         parse_listing(&answer.stdout).map_err(|message| GitError::Answer { command, message })
     }
 
-    /// Everything in the tree of the commit that is checked out; empty before the first commit.
+    /// Everything in the tree of the commit that is checked out, without sizes; empty before the first commit.
     pub fn committed(&self) -> Result<Vec<Committed>, GitError> {
         let Some((_, commit)) = self.commit.as_deref().and_then(|commit| commit.split_once(':')) else {
             return Ok(Vec::new());
         };
-        let command = "ls-tree";
         // By its id: `HEAD` may be another by now.
-        let answer = call(&self.top, &self.tree, command, &["-r", "-z", "--full-tree", commit])?;
+        self.ls_tree(&["-r", "-z", "--full-tree", commit])
+    }
+
+    /// Everything in the tree of a commit, by its full id in hexadecimal, with sizes. Git does not check it against the
+    /// commit.
+    pub(super) fn tree(&self, commit: &str) -> Result<Vec<Committed>, GitError> {
+        self.ls_tree(&["-r", "-l", "-z", "--full-tree", commit])
+    }
+
+    /// The commit that a revision names, as `sha1:…` or `sha256:…`. None where it names none.
+    pub fn resolve(&self, revision: &str) -> Result<Option<String>, GitError> {
+        let named = format!("{revision}^{{commit}}");
+        self.one_commit("rev-parse", &["--verify", "--quiet", "--end-of-options", &named])
+    }
+
+    /// The best common ancestor of two commits, by their ids in hexadecimal. None where there is none.
+    pub fn merge_base(&self, one: &str, other: &str) -> Result<Option<String>, GitError> {
+        self.one_commit("merge-base", &[one, other])
+    }
+
+    fn one_commit(&self, command: &'static str, arguments: &[&str]) -> Result<Option<String>, GitError> {
+        let answer = call(&self.top, &self.tree, command, arguments)?;
+        let id = answer.stdout.strip_suffix(b"\n").and_then(|id| std::str::from_utf8(id).ok());
+        match id.filter(|id| answer.success && is_id(id)) {
+            Some(id) => Ok(Some(format!("{}:{id}", if id.len() == 64 { "sha256" } else { "sha1" }))),
+            // Both fail where there is none, in words of many kinds.
+            None => match refusal(&self.top, command, &answer) {
+                GitError::Failed { .. } => Ok(None),
+                other => Err(other),
+            },
+        }
+    }
+
+    /// A reader of objects.
+    pub(super) fn batch(&self) -> Result<Batch, GitError> {
+        Batch::start(prepared(&self.top, &self.tree, "cat-file", &["--batch"])?)
+    }
+
+    fn ls_tree(&self, arguments: &[&str]) -> Result<Vec<Committed>, GitError> {
+        let command = "ls-tree";
+        let answer = call(&self.top, &self.tree, command, arguments)?;
         if !answer.success {
             return Err(refusal(&self.top, command, &answer));
         }
@@ -243,7 +294,8 @@ fn program(path: &[PathBuf]) -> Result<PathBuf, GitError> {
     found.ok_or_else(|| GitError::Missing(io::Error::new(io::ErrorKind::NotFound, "it is not in PATH")))
 }
 
-fn call(folder: &Path, tree: &Path, command: &'static str, arguments: &[&str]) -> Result<Answer, GitError> {
+/// Git, with everything that keeps it from running anything, about to be started in `folder`.
+fn prepared(folder: &Path, tree: &Path, command: &'static str, arguments: &[&str]) -> Result<Command, GitError> {
     let search = search_path(tree);
     let mut git = Command::new(program(&search)?);
     // Only what git needs to find its own programs and the user's trust settings: whoever started us may be a
@@ -272,6 +324,11 @@ fn call(folder: &Path, tree: &Path, command: &'static str, arguments: &[&str]) -
         git.arg("-c").arg(setting);
     }
     git.arg(command).args(arguments).current_dir(folder);
+    Ok(git)
+}
+
+fn call(folder: &Path, tree: &Path, command: &'static str, arguments: &[&str]) -> Result<Answer, GitError> {
+    let mut git = prepared(folder, tree, command, arguments)?;
     git.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = git.spawn().map_err(GitError::Missing)?;
     let (Some(mut stdout), Some(mut stderr)) = (child.stdout.take(), child.stderr.take()) else {
@@ -337,14 +394,24 @@ fn parse_listing(output: &[u8]) -> Result<Listing, String> {
     Ok(listing)
 }
 
-/// `ls-tree -r -z`: `MODE SP TYPE SP ID TAB PATH`.
+/// Whether this is an object's full id.
+fn is_id(text: &str) -> bool {
+    matches!(text.len(), 40 | 64) && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// `ls-tree -r -z`: `MODE SP TYPE SP ID TAB PATH`; with `-l` also ` SIZE` before the tab, padded, or `-`.
 fn parse_tree(output: &[u8]) -> Result<Vec<Committed>, String> {
     records(output)
         .map(|record| {
             let (head, path) = split_tab(record)?;
-            let mut fields = head.split(|byte| *byte == b' ');
+            let mut fields = head.split(|byte| *byte == b' ').filter(|field| !field.is_empty());
             let (mode, _, id) = (octal(fields.next()?)?, fields.next()?, fields.next()?);
-            Some(Committed { path: path.to_vec(), mode, id: String::from_utf8(id.to_vec()).ok()? })
+            let id = String::from_utf8(id.to_vec()).ok().filter(|id| is_id(id))?;
+            let size = match fields.next() {
+                None | Some(b"-") => None,
+                Some(size) => Some(std::str::from_utf8(size).ok()?.parse().ok()?),
+            };
+            Some(Committed { path: path.to_vec(), mode, id, size })
         })
         .zip(records(output))
         .map(|(parsed, record)| parsed.ok_or_else(|| shown(record)))

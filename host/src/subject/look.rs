@@ -4,7 +4,7 @@
 //! was last read is not read again.
 
 use super::beneath::{self, Root};
-use super::blob::{Blob, blob_id};
+use super::blob::{ObjectHash, blob_id};
 use super::collect::Candidate;
 use super::entry::{Entry, Kind, StatKey};
 use super::error::SnapshotError;
@@ -13,7 +13,6 @@ use super::pieces::{PIECE, Pieces, piece};
 use crate::model::Digest;
 use rustix::fs::FileType;
 use std::collections::HashMap;
-use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -45,6 +44,13 @@ pub(super) fn look_at_all(
         looked.extend(part?);
     }
     Ok(looked)
+}
+
+/// The file at `path` below `root`, outside of any subject. None where there is none.
+pub fn look_at(root: &Root, path: &[u8]) -> io::Result<Option<Entry>> {
+    let candidate = Candidate { path: path.to_vec(), tracked: false, left_out: false, commit: None, committed: None };
+    let looked = Looker { root, folder: None, known: &HashMap::new() }.look(&candidate)?;
+    Ok(looked.map(|(entry, _)| entry))
 }
 
 struct Looker<'a> {
@@ -110,7 +116,8 @@ impl Looker<'_> {
                 }
                 match beneath::file_in(opened, name) {
                     Ok(file) => {
-                        let Hashed { size, digest, pieces, id } = hash(file, key.size, committed)?;
+                        let Hashed { size, digest, pieces, id } =
+                            hash(file, u64::try_from(key.size).unwrap_or(0), committed)?;
                         let clean = clean(id.as_ref());
                         let path = candidate.path.clone();
                         let tracked = candidate.tracked;
@@ -153,20 +160,19 @@ fn is_absence(error: &io::Error) -> bool {
     matches!(code, Some(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR | rustix::io::Errno::LOOP))
 }
 
-struct Hashed {
-    size: u64,
-    digest: Digest,
-    pieces: Option<Pieces>,
-    id: Option<String>,
+pub(super) struct Hashed {
+    pub(super) size: u64,
+    pub(super) digest: Digest,
+    pub(super) pieces: Option<Pieces>,
+    pub(super) id: Option<String>,
 }
 
 /// Size, digest and, where there is one to compare with, git's id of a file's contents, from one reading.
-fn hash(file: File, expected: i64, committed: Option<&Committed>) -> io::Result<Hashed> {
-    let expected = u64::try_from(expected).unwrap_or(0);
-    let mut blob = committed.map(|committed| Blob::new(&committed.id, expected));
+pub(super) fn hash(contents: impl Read, expected: u64, committed: Option<&Committed>) -> io::Result<Hashed> {
+    let mut blob = committed.map(|committed| ObjectHash::new(&committed.id, "blob", expected));
     // One byte more than expected, so that the end of a small file is seen without a larger buffer.
     let capacity = usize::try_from(expected.saturating_add(1).min(PIECE)).unwrap_or(0);
-    let mut reader = file.take(PIECE);
+    let mut reader = contents.take(PIECE);
     let mut bytes = Vec::with_capacity(capacity);
     let mut first = None;
     let mut values = Vec::new();
@@ -197,5 +203,5 @@ fn hash(file: File, expected: i64, committed: Option<&Committed>) -> io::Result<
     let pieces = Pieces::new(values);
     let whole = first.map(|(digest, _)| digest);
     let digest = pieces.as_ref().map(|pieces| Digest::from_hash(pieces.root())).or(whole);
-    Ok(Hashed { size, digest: digest.unwrap_or_else(|| Digest::of(b"")), pieces, id: blob.map(Blob::finish) })
+    Ok(Hashed { size, digest: digest.unwrap_or_else(|| Digest::of(b"")), pieces, id: blob.map(ObjectHash::finish) })
 }

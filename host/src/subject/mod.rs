@@ -5,15 +5,21 @@
 
 pub mod beneath;
 mod blob;
+mod changes;
 mod collect;
 mod entry;
 mod error;
 pub mod git;
 mod look;
 mod pieces;
+mod revision;
 mod snapshot;
 
+pub use changes::Changes;
 pub use entry::{Entry, Kind};
 pub use error::SnapshotError;
+pub use git::Committed;
+pub use look::look_at;
 pub use pieces::Pieces;
+pub use revision::{Objects, Revision, kind_of_mode};
 pub use snapshot::{Snapshot, Workspace};

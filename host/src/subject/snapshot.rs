@@ -19,7 +19,7 @@ pub struct Workspace {
     /// The repository it belongs to.
     pub repository: Option<Repository>,
     /// Where the root is below the top of the repository.
-    below: Vec<u8>,
+    pub(super) below: Vec<u8>,
 }
 
 /// A subject, taken.
@@ -33,7 +33,9 @@ pub struct Snapshot {
     pub commit: Option<String>,
     /// Whether the entries differ from that commit. None outside version control.
     pub dirty: Option<bool>,
-    taken: SystemTime,
+    /// Whether it is a revision of the repository, whose contents are git's objects and not the working tree's files.
+    pub revision: bool,
+    pub(super) taken: SystemTime,
 }
 
 impl Workspace {
@@ -81,7 +83,18 @@ impl Workspace {
 impl Snapshot {
     /// A subject of these entries, which are sorted bytewise by path. `taken` is when the first of them was looked at.
     pub(super) fn new(entries: Vec<Entry>, commit: Option<String>, dirty: Option<bool>, taken: SystemTime) -> Self {
-        Self { tree: tree_digest(&entries), entries, commit, dirty, taken }
+        Self { tree: tree_digest(&entries), entries, commit, dirty, revision: false, taken }
+    }
+
+    /// Every file of a folder that is no subject: nothing in it is ignored.
+    pub fn of_folder(folder: &Path) -> Result<Self, SnapshotError> {
+        let taken = SystemTime::now();
+        let mut candidates = Vec::new();
+        walk(folder, b"", false, &mut candidates)?;
+        candidates.sort_by(|a, b| a.path.cmp(&b.path));
+        let looked = look_at_all(folder, &candidates, &HashMap::new())?;
+        let entries = looked.into_iter().flatten().map(|(entry, _)| entry).collect();
+        Ok(Self::new(entries, None, None, taken))
     }
 
     /// The entry at `path`.

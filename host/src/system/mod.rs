@@ -15,6 +15,14 @@ pub fn cache_folder() -> Option<PathBuf> {
     Some(base.join("probity"))
 }
 
+/// The user's file: `$XDG_CONFIG_HOME/probity/config.toml`, else `$HOME/.config/probity/config.toml`. None where neither
+/// variable names an absolute path.
+pub fn user_file() -> Option<PathBuf> {
+    let named = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let base = named("XDG_CONFIG_HOME").or_else(|| Some(named("HOME")?.join(".config")))?;
+    Some(base.join("probity/config.toml"))
+}
+
 /// Where the user's compiled components are, in a folder of its own that nobody else can look into.
 pub fn compiled_folder() -> Option<PathBuf> {
     Some(cache_folder()?.join("compiled"))

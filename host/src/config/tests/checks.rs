@@ -241,7 +241,7 @@ config = { when = 2026-12-01, big = [1, inf, nan], huge = 9223372036854775808 }
     8 | limits = { fuel = 0, memory = "64MB", cpu = 1 }
       |                                       ^^^ not a key of `limits`
       |
-      = help: the keys of `limits` are `fuel` and `memory`
+      = help: the keys of `limits` are `fuel`, `memory`, `wall`, `output`, `findings` and `handles`
 
     error: `when`: options cannot be dates or times
      --> probity.toml:9:19

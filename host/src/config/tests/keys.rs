@@ -71,7 +71,7 @@ fail_fast = true
     9 | fail-fast = true
       | ^^^^^^^^^ not a key of `[checks.NAME]`
       |
-      = help: the keys of `[checks.NAME]` are `command`, `use`, `timeout`, `blocking`, `env`, `pass-env`, `inherit-env`, `files`, `config` and `limits`
+      = help: the keys of `[checks.NAME]` are `command`, `use`, `after`, `timeout`, `blocking`, `env`, `pass-env`, `inherit-env`, `files`, `config` and `limits`
 
     error: scenario `s` has no checks
       --> probity.toml:10:12
@@ -108,13 +108,9 @@ allow = ["tree:**"]
 [checks.a]
 command = ["ruff", "check", "{files}"]
 files = ["**/*.py"]
-after = ["b"]
 [scenarios.s]
 checks = ["a"]
-base = "origin/main"
 when = "x"
-[spec]
-paths = []
 [user]
 "#;
     insta::assert_snapshot!(messages(text), @r#"
@@ -182,42 +178,18 @@ paths = []
        |
        = help: remove it, and name the files among the arguments
 
-    error: `after` is not supported yet
-      --> probity.toml:16:1
-       |
-    16 | after = ["b"]
-       | ^^^^^ in `[checks.NAME]`
-       |
-       = help: remove it; checks run in the order in which they are declared
-
-    error: `base` is not supported yet
-      --> probity.toml:19:1
-       |
-    19 | base = "origin/main"
-       | ^^^^ in `[scenarios.NAME]`
-       |
-       = help: remove it; until then, checks judge the whole tree
-
     error: `when` is not supported yet
-      --> probity.toml:20:1
+      --> probity.toml:18:1
        |
-    20 | when = "x"
+    18 | when = "x"
        | ^^^^ in `[scenarios.NAME]`
        |
        = help: remove it; name the scenario on the command line where it is wanted
 
-    error: `spec` is not supported yet
-      --> probity.toml:21:2
-       |
-    21 | [spec]
-       |  ^^^^ in the file's top level
-       |
-       = help: remove it; until then, commit the specification before you verify
-
     error: `user` is not supported yet
-      --> probity.toml:23:2
+      --> probity.toml:19:2
        |
-    23 | [user]
+    19 | [user]
        |  ^^^^ in the file's top level
        |
        = help: remove it; until then, all settings are those of this file
@@ -227,11 +199,11 @@ paths = []
 #[test]
 fn everything_to_come_says_what_to_do_until_then() {
     for (table, keys) in [
-        ("", &["capabilities", "spec", "user", "agent", "prompts", "limits", "walls", "trust"][..]),
+        ("", &["capabilities", "user", "agent", "prompts", "limits", "walls", "trust"][..]),
         ("[verify]", &["base", "when", "fail-fast", "prompts"]),
         ("[packs.p]", &["digest"]),
-        ("[checks.a]", &["after", "review", "when", "base", "capabilities", "secrets"]),
-        ("[scenarios.s]", &["base", "when"]),
+        ("[checks.a]", &["review", "when", "base", "capabilities", "secrets"]),
+        ("[scenarios.s]", &["when"]),
     ] {
         for key in keys {
             let shown = messages(&format!("{table}\n{key} = 1\n"));
@@ -259,6 +231,7 @@ fn every_key_refuses_the_wrong_kind_of_value() {
             &[
                 ("command", "a list of strings"),
                 ("use", "a string"),
+                ("after", "a list of strings"),
                 ("timeout", "a string"),
                 ("blocking", "`true` or `false`"),
                 ("env", "a list of strings"),
@@ -269,11 +242,20 @@ fn every_key_refuses_the_wrong_kind_of_value() {
                 ("limits", "a table"),
                 ("limits.fuel", "an integer"),
                 ("limits.memory", "a size or an integer"),
+                ("limits.wall", "a string"),
+                ("limits.output", "a size or an integer"),
+                ("limits.findings", "an integer"),
+                ("limits.handles", "an integer"),
             ],
         ),
         (
             "[scenarios.s]",
-            &[("checks", "a list of strings"), ("fail-fast", "`true` or `false`"), ("timeout", "a string")],
+            &[
+                ("checks", "a list of strings"),
+                ("fail-fast", "`true` or `false`"),
+                ("timeout", "a string"),
+                ("base", "a string"),
+            ],
         ),
         (
             "",
@@ -282,8 +264,10 @@ fn every_key_refuses_the_wrong_kind_of_value() {
                 ("packs", "tables named `[packs.NAME]`"),
                 ("checks", "tables named `[checks.NAME]`"),
                 ("scenarios", "tables named `[scenarios.NAME]`"),
+                ("spec", "a table"),
             ],
         ),
+        ("[spec]", &[("paths", "a list of strings")]),
     ];
     let values = [
         ("\"text\"", "a string", "a string"),

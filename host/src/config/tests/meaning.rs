@@ -1,6 +1,6 @@
 //! What correct files mean.
 
-use super::{good, titles};
+use super::{good, messages, titles};
 use crate::config::{Body, Check, Command, Config, Globs, Limits, Logic, PackSource};
 use crate::model::Mount;
 use serde_json::json;
@@ -150,7 +150,7 @@ fn a_logic_check_has_what_is_declared() {
     assert_eq!((logic.pack.as_str(), logic.check.as_str()), ("hygiene", "trailing-whitespace"));
     assert_eq!(&text[logic.use_span.clone()], "\"hygiene/trailing-whitespace\"");
     assert_eq!(logic.files, Some(Globs::new(&["**", "!vendor/**"]).unwrap()));
-    assert_eq!(logic.limits, Limits { fuel: Some(1_000_000), memory: Some(64 << 20) });
+    assert_eq!(logic.limits, Limits { fuel: Some(1_000_000), memory: Some(64 << 20), ..Limits::default() });
     let expected = json!({"markdown-linebreak": true, "a/b~c": [1, 16, 1.5, "x", {"deep": false}]});
     assert_eq!(json!(logic.config), expected);
     let spans: Vec<_> =
@@ -249,4 +249,29 @@ fn nesting_has_an_end() {
     ] {
         assert!(!titles(&text).is_empty());
     }
+}
+
+#[test]
+fn checks_that_wait_for_each_other_are_told_once() {
+    let check = |id: &str, after: &str| format!("[checks.{id}]\ncommand = [\"x\"]\nafter = [{after}]\n");
+    let three = check("a", "\"c\"") + &check("b", "\"a\"") + &check("c", "\"b\"") + &check("d", "\"a\"");
+    insta::assert_snapshot!(messages(&three));
+    assert_eq!(titles(&check("a", "\"a\"")), ["check `a` waits for itself"]);
+    assert_eq!(titles(&check("a", "\"b\"")), ["there is no check `b`"]);
+    assert_eq!(titles(&(check("a", "\"b\", \"b\"") + &check("b", ""))), ["`b` is named twice"]);
+    let config = good(&(check("a", "\"b\", \"c\"") + &check("b", "\"c\"") + &check("c", "")));
+    assert_eq!(config.checks[0].after.len(), 2);
+}
+
+#[test]
+fn base_and_specification() {
+    let with = |more: &str| format!("[checks.a]\ncommand = [\"x\"]\n[scenarios.s]\nchecks = [\"a\"]\n{more}");
+    assert_eq!(good(&with("base = \"origin/main\"")).scenario("s").unwrap().base.as_deref(), Some("origin/main"));
+    assert_eq!(good(&with("base = \"\"")).scenario("s").unwrap().base, None);
+    assert_eq!(titles(&with("base = \"--output=x\"")), ["`--output=x` names no revision"]);
+    assert!(good(&with("[spec]\npaths = [\"SPEC.md\"]")).spec.unwrap().paths.matches("SPEC.md"));
+    assert_eq!(good(&with("[spec]\npaths = []")).spec, None);
+    assert_eq!(titles(&with("[spec]")), ["`[spec]` has no `paths`"]);
+    assert_eq!(titles(&with("[spec]\npaths = [\"/a\"]")).len(), 1);
+    assert_eq!(titles(&with("[spec]\nfiles = []")), ["`[spec]` has no `paths`", "unknown key `files`"]);
 }

@@ -220,7 +220,7 @@ fn contents_that_changed_are_the_machines_trouble() {
         changes: None,
         view: &view,
         limits: &limits(),
-        seed: &[0; 32],
+        key: &Digest::of(b"key"),
         deadline: None,
         cancelled: None,
     });

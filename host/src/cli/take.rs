@@ -1,0 +1,151 @@
+//! What a run is about: the configuration and the subject that has it, what it is compared with, its specification.
+
+use super::args::Verify;
+use super::error::CliError;
+use super::prepare::{self, Project};
+use super::printer::Printer;
+use crate::config::{self, Config, ConfigError, Scenario};
+use crate::model::Digest;
+use crate::plan::Base;
+use crate::run::Sources;
+use crate::subject::git::Repository;
+use crate::subject::{Changes, Committed, Objects, Snapshot, Workspace};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// How often the tree is taken again when its configuration changed between reading and taking it.
+const ATTEMPTS: usize = 3;
+
+/// Files of a specification that a message names.
+const NAMED: usize = 5;
+
+/// A subject and the configuration that is part of it.
+pub(super) struct Taken {
+    pub(super) project: Project,
+    pub(super) workspace: Workspace,
+    pub(super) snapshot: Snapshot,
+}
+
+/// The working tree, or the revision that was asked for.
+pub(super) fn take(folder: &Path, options: &Verify, printer: &Printer) -> Result<Taken, CliError> {
+    printer.status(Some("looking at the tree"));
+    let taken = match &options.rev {
+        Some(revision) => self::revision(folder, revision, printer),
+        None => tree(folder, printer),
+    };
+    printer.status(None);
+    taken
+}
+
+/// The configuration and the tree that has it: what was parsed must be what the tree holds.
+fn tree(folder: &Path, printer: &Printer) -> Result<Taken, CliError> {
+    for _ in 0..ATTEMPTS {
+        let project = prepare::project(folder, printer)?;
+        let workspace = prepare::workspace(&project)?;
+        let snapshot = workspace.snapshot(None)?;
+        match snapshot.entry(config::CONFIG_NAME.as_bytes()) {
+            Some(entry) if entry.digest != Digest::of(project.config.source.text.as_bytes()) => {}
+            // An ignored configuration is no part of the tree, and still the one that was asked for.
+            Some(_) | None => return Ok(Taken { project, workspace, snapshot }),
+        }
+    }
+    Err(CliError::trouble("probity.toml changes faster than it can be read").hint("run probity when it is at rest"))
+}
+
+/// A revision with the configuration that it has.
+fn revision(folder: &Path, name: &str, printer: &Printer) -> Result<Taken, CliError> {
+    let failed = |error: &ConfigError| CliError::config(error, printer.colour_errors());
+    let no_repository = || CliError::usage("--rev names a revision, and there is no repository here");
+    let found = config::discover(folder).map_err(|error| failed(&error))?;
+    let root = match found.as_deref().and_then(Path::parent) {
+        Some(root) => root.to_owned(),
+        None => Repository::discover(folder)?.ok_or_else(no_repository)?.top,
+    };
+    let workspace = Workspace::of(&root)?;
+    let repository = workspace.repository.as_ref().ok_or_else(no_repository)?;
+    let commit = commit(repository, name)?;
+    let revision = workspace.revision(&commit)?.ok_or_else(no_repository)?;
+    let shown = format!("{name}:{}", config::CONFIG_NAME);
+    let Some(entry) = revision.entry(config::CONFIG_NAME.as_bytes()) else {
+        return Err(CliError::usage(format!("{name} has no {} in this folder", config::CONFIG_NAME))
+            .hint("a revision is verified by the configuration that it has"));
+    };
+    let bytes = Objects::new(repository).blob(&entry.id)?;
+    let config = config::parse(&shown, &bytes).map_err(|error| failed(&error))?;
+    let snapshot = workspace.snapshot_of(&revision)?;
+    Ok(Taken { project: Project { root, config }, workspace, snapshot })
+}
+
+fn commit(repository: &Repository, name: &str) -> Result<String, CliError> {
+    let none = || {
+        CliError::usage(format!("`{}` names no commit of this repository", name.escape_debug()))
+            .hint("name a branch, a tag or a commit that is there; a shallow clone may have to fetch it")
+    };
+    if name.is_empty() || name.starts_with('-') || name.contains(char::is_control) {
+        return Err(none());
+    }
+    repository.resolve(name)?.ok_or_else(none)
+}
+
+impl Taken {
+    /// What the subject is compared with: the best common ancestor of its commit and of what was named.
+    pub(super) fn base(&self, scenario: &Scenario, options: &Verify) -> Result<Option<Base>, CliError> {
+        let Some(name) = options.base.as_ref().or(scenario.base.as_ref()) else { return Ok(None) };
+        let Some(repository) = &self.workspace.repository else {
+            return Err(CliError::usage(format!("there is a base, `{name}`, and no repository here"))
+                .hint("verify a clone, or remove `base`"));
+        };
+        let named = commit(repository, name)?;
+        let id = |commit: &str| commit.split_once(':').map_or(commit, |(_, id)| id).to_owned();
+        let no_base = || {
+            CliError::usage(format!("`{name}` and what is verified have no commit in common"))
+                .hint("name another base; a shallow clone may have to fetch its history")
+        };
+        let own = self.snapshot.commit.as_deref().ok_or_else(no_base)?;
+        let base = repository.merge_base(&id(own), &id(&named))?.ok_or_else(no_base)?;
+        let Some(revision) = self.workspace.revision(&base)? else { return Ok(None) };
+        let trouble = |error: std::io::Error| CliError::trouble(format!("cannot read the tree: {error}"));
+        let sources = Sources::new(&self.snapshot, &self.workspace.root, Some(repository)).map_err(trouble)?;
+        let changes = Changes::between(&revision, &self.snapshot, |entry| {
+            // Only files of the size of another one are asked for, and what cannot be read is no unchanged file.
+            sources.read(entry, 0, usize::try_from(entry.size).ok()?).ok()
+        });
+        Ok(Some(Base { revision, changes }))
+    }
+
+    /// The specification as it was committed. Refused while it is another one in the tree.
+    pub(super) fn spec(&self) -> Result<Option<Vec<Committed>>, CliError> {
+        let Config { spec: Some(spec), .. } = &self.project.config else { return Ok(None) };
+        let Some(commit) = self.snapshot.commit.as_deref() else {
+            return Err(CliError::usage("there is a specification, and no commit that it could be in")
+                .hint("commit it, or remove `[spec]`"));
+        };
+        let Some(revision) = self.workspace.revision(commit)? else { return Ok(None) };
+        let matches = |path: &[u8]| std::str::from_utf8(path).is_ok_and(|path| spec.paths.matches(path));
+        let committed: Vec<Committed> = revision.entries.into_iter().filter(|entry| matches(&entry.path)).collect();
+        let mut differing: BTreeSet<&[u8]> = BTreeSet::new();
+        for entry in &committed {
+            if self.snapshot.entry(&entry.path).is_none_or(|here| here.git_id() != Some(&entry.id)) {
+                differing.insert(&entry.path);
+            }
+        }
+        for entry in self.snapshot.entries.iter().filter(|entry| matches(&entry.path)) {
+            if committed.binary_search_by(|one| one.path.cmp(&entry.path)).is_err() {
+                differing.insert(&entry.path);
+            }
+        }
+        if committed.is_empty() && differing.is_empty() {
+            return Err(CliError::usage("no committed file is part of the specification")
+                .hint("correct `paths` of `[spec]`, or commit what they name"));
+        }
+        if differing.is_empty() {
+            return Ok(Some(committed));
+        }
+        let names: Vec<String> =
+            differing.iter().take(NAMED).map(|path| String::from_utf8_lossy(path).escape_debug().to_string()).collect();
+        let more = differing.len().saturating_sub(NAMED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        Err(CliError::usage(format!("the specification is not as it was committed: {}{more}", names.join(", ")))
+            .hint("commit it first: a verdict is about a specification that others can look up"))
+    }
+}

@@ -1,0 +1,287 @@
+//! What checks are shown beside the subject: base, specification, evidence; and subjects that are revisions.
+
+use crate::support::guests::{Check, FILE_CALLS, FREE, Guest, SCRATCH};
+use crate::support::{Project, around, row};
+use serde_json::json;
+
+const TREE: u8 = 0;
+const BASE: u8 = 1;
+const EVIDENCE: u8 = 2;
+const SPEC: u8 = 4;
+
+/// A pack whose check reads files, each on a mount by its place among those it has, and says what it read: the number of
+/// mounts, then for each file its contents, or `-` where there is none. It says so on its way to a trap, since that is
+/// when what a guest writes is kept.
+fn reader(needs: &[u8], per_file: bool, reads: &[(usize, &str)]) -> Guest {
+    let mut scratch = b"|-0123456789".to_vec();
+    let say = |at: u32, len: u32| {
+        format!("(call $write (local.get $b) (i32.const {}) (i32.const {len}) (i32.const {FREE}))", SCRATCH + at)
+    };
+    let mut code = format!(
+        "(local.set $b (call $stderr)) (call $directories (i32.const {FREE}))
+         (call $write (local.get $b) (i32.add (i32.const {}) (i32.load (i32.const {}))) (i32.const 1) (i32.const {FREE}))",
+        SCRATCH + 2,
+        FREE + 4,
+    );
+    for (mount, path) in reads {
+        let at = SCRATCH + u32::try_from(scratch.len()).unwrap();
+        scratch.extend_from_slice(path.as_bytes());
+        code.push_str(&format!(
+            "{} (call $directories (i32.const {FREE}))
+             (local.set $a (i32.load (i32.add (i32.load (i32.const {FREE})) (i32.const {}))))
+             (call $open (local.get $a) (i32.const 1) (i32.const {at}) (i32.const {}) (i32.const 0) (i32.const 1) (i32.const {FREE}))
+             (if (i32.load8_u (i32.const {FREE})) (then {})
+               (else
+                 (call $read (i32.load (i32.const {})) (i64.const 60000) (i64.const 0) (i32.const {FREE}))
+                 (local.set $a (i32.load (i32.const {}))) (local.set $c (i32.load (i32.const {})))
+                 ;; One write takes 4096 bytes.
+                 (loop $more
+                   (if (i32.gt_u (local.get $c) (i32.const 4096)) (then
+                     (call $write (local.get $b) (local.get $a) (i32.const 4096) (i32.const {FREE}))
+                     (local.set $a (i32.add (local.get $a) (i32.const 4096)))
+                     (local.set $c (i32.sub (local.get $c) (i32.const 4096)))
+                     (br $more))))
+                 (call $write (local.get $b) (local.get $a) (local.get $c) (i32.const {FREE}))))",
+            say(0, 1),
+            12 * mount,
+            path.len(),
+            say(1, 1),
+            FREE + 4,
+            FREE + 4,
+            FREE + 8,
+        ));
+    }
+    let mut guest =
+        Guest { calls: FILE_CALLS.to_vec(), scratch, on_run: format!("{code} unreachable"), ..Guest::default() };
+    guest.pack.checks[0] = Check {
+        needs: needs.iter().map(|mount| (*mount, vec!["**".to_owned()])).collect(),
+        files: vec!["**".into(), "!*.toml".into(), "!*.wasm".into()],
+        per_file,
+        ..Check::default()
+    };
+    guest
+}
+
+const PACK: &str = "[packs.p]\nsource = \"file:p.wasm\"\nallow = [\"tree:**\", \"base:**\", \"base:!hidden\", \
+     \"evidence:**\", \"spec:**\", \"tree:!p.wasm\"]\n\n";
+
+fn project(config: &str, guest: &Guest) -> Project {
+    let project = Project::with(&format!("{PACK}{config}"));
+    project.component("p.wasm", &guest.text()).write("f", "");
+    project
+}
+
+/// What the check `look` read.
+#[track_caller]
+fn read(project: &Project, arguments: &[&str]) -> (String, serde_json::Value) {
+    let ran = project.run(&[&["verify", "--json"], arguments].concat());
+    let document: serde_json::Value =
+        serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{}{}", ran.stdout, ran.stderr));
+    assert_eq!(row(&document, "look")["outcome"], json!({"error": "trap"}), "{document:#}");
+    (around(&document, "look")["stderr"].as_str().unwrap_or_default().to_owned(), document)
+}
+
+const LOOK: &str = "[checks.look]\nuse = \"p/look\"\n";
+
+#[test]
+fn the_base_is_what_the_commit_holds_where_the_histories_parted() {
+    let guest = reader(&[TREE, BASE], false, &[(1, "a"), (0, "a"), (1, "gone"), (1, "new"), (1, "hidden"), (1, "l")]);
+    let project = project(&format!("{LOOK}[scenarios.default]\nchecks = [\"look\"]\nbase = \"main\"\n"), &guest);
+    project.write("a", "before").write("gone", "was here").write("hidden", "secret");
+    std::os::unix::fs::symlink("a", project.path("l")).unwrap();
+    project.committed();
+    project.git(&["checkout", "-q", "-b", "work"]);
+    project.git(&["rm", "-q", "gone"]);
+    project.write("a", "after").write("new", "x");
+    project.git(&["add", "-A"]);
+    project.git(&["commit", "-q", "-m", "work"]);
+    project.git(&["checkout", "-q", "main"]);
+    project.write("a", "main went on");
+    project.git(&["commit", "-q", "-am", "on"]);
+    project.git(&["checkout", "-q", "work"]);
+    let base = project.git(&["rev-parse", "main~1"]);
+    let (said, document) = read(&project, &[]);
+    assert_eq!(said, "2|before|after|was here|-|-|before");
+    assert_eq!(document["record"]["verdict"]["subject"]["base"], json!(format!("sha1:{base}")));
+    assert_eq!(row(&document, "look")["class"], "hermetic");
+    // Another one by name, and none.
+    let (said, _) = read(&project, &["--base", "HEAD"]);
+    assert_eq!(said, "2|after|after|-|x|-|after");
+}
+
+#[test]
+fn a_check_of_each_file_sees_its_own_path_in_every_mount() {
+    let guest = reader(&[TREE, BASE], true, &[(0, "a"), (1, "a"), (0, "b"), (1, "b")]);
+    let config = format!("{LOOK}files = [\"a\"]\n[scenarios.default]\nchecks = [\"look\"]\nbase = \"HEAD\"\n");
+    let project = project(&config, &guest);
+    project.write("a", "one").write("b", "two").committed();
+    project.write("a", "changed");
+    assert_eq!(read(&project, &[]).0, "2|changed|one|-|-");
+}
+
+#[test]
+fn a_base_that_cannot_be_is_told() {
+    let project = project(LOOK, &reader(&[TREE, BASE], false, &[]));
+    let refused = |project: &Project, base: &str| project.run(&["verify", "--base", base]).exits(2).stderr;
+    assert!(refused(&project, "HEAD").contains("no repository here"));
+    project.committed();
+    for none in ["nothing", "", "--all", "HEAD:a", "a\nb", "HEAD^{tree}"] {
+        let said = project.run(&["verify", &format!("--base={none}")]).exits(2).stderr;
+        assert!(said.contains("names no commit"), "{none}: {said}");
+    }
+    project.git(&["checkout", "-q", "--orphan", "alone"]);
+    project.git(&["commit", "-q", "--allow-empty", "-m", "alone"]);
+    assert!(refused(&project, "main").contains("no commit in common"), "unrelated");
+}
+
+#[test]
+fn without_a_base_there_is_no_such_mount() {
+    let project = project(LOOK, &reader(&[TREE, BASE], false, &[(0, "a")]));
+    project.write("a", "x").committed();
+    let (said, document) = read(&project, &[]);
+    assert_eq!(said, "1|x");
+    assert_eq!(document["record"]["verdict"]["subject"]["base"], json!(null));
+}
+
+#[test]
+fn the_specification_is_as_it_was_committed() {
+    let config = format!("{LOOK}[spec]\npaths = [\"SPEC.md\", \"spec/**\"]\n");
+    let project = project(&config, &reader(&[TREE, SPEC], false, &[(1, "SPEC.md"), (1, "spec/a"), (1, "other")]));
+    project.write("SPEC.md", "must").write("spec/a", "and").write("other", "no").committed();
+    assert_eq!(read(&project, &[]).0, "2|must|and|-");
+    project.write("other", "edited");
+    assert_eq!(read(&project, &[]).0, "2|must|and|-");
+    project.write("SPEC.md", "may").write("spec/new", "x");
+    std::fs::remove_file(project.path("spec/a")).unwrap();
+    insta::assert_snapshot!(project.run(&["verify"]).exits(2).stderr, @r"
+    error: the specification is not as it was committed: SPEC.md, spec/a, spec/new
+    help: commit it first: a verdict is about a specification that others can look up
+    ");
+}
+
+#[test]
+fn a_specification_that_no_commit_has_is_refused() {
+    let config = format!("{LOOK}[spec]\npaths = [\"SPEC.md\"]\n");
+    let project = project(&config, &reader(&[SPEC], false, &[]));
+    assert!(project.run(&["verify"]).exits(2).stderr.contains("no commit that it could be in"));
+    project.committed();
+    assert!(project.run(&["verify"]).exits(2).stderr.contains("no committed file is part of the specification"));
+}
+
+#[test]
+fn evidence_is_of_exactly_the_checks_it_comes_after() {
+    let config = "[checks.look]\nuse = \"p/look\"\nafter = [\"good\", \"bad\"]\n\n[checks.good]\ncommand = [\"echo\", \"said\"]\n\n\
+         [checks.bad]\ncommand = [\"false\"]\n\n[checks.other]\ncommand = [\"true\"]\n\n\
+         [scenarios.default]\nchecks = [\"look\", \"good\", \"bad\", \"other\"]\nfail-fast = false\n";
+    let reads = [
+        (1, "good/output"),
+        (1, "good/result.json"),
+        (1, "bad/output"),
+        (1, "bad/result.json"),
+        (1, "other/result.json"),
+    ];
+    let project = project(config, &reader(&[EVIDENCE], false, &reads));
+    let (said, document) = read(&project, &[]);
+    let good = r#"{"blocking":true,"class":"observed","engine":null,"findings":[],"id":"good","kind":"command","outcome":"passed","stats":[]}"#;
+    let bad = good.replace("good", "bad").replace("passed", "failed");
+    assert_eq!(said, format!("2|said\n|{good}||{bad}|-"));
+    assert_eq!(row(&document, "look")["class"], "derived", "it rests on what commands said");
+    let order: Vec<_> =
+        document["record"]["verdict"]["rows"].as_array().unwrap().iter().map(|row| &row["id"]).collect();
+    assert_eq!(order, ["good", "bad", "look", "other"]);
+}
+
+#[test]
+fn evidence_that_was_changed_after_the_fact_is_none() {
+    let config = "[checks.talk]\ncommand = [\"echo\", \"said\"]\n[checks.forge]\ncommand = [\"./forge\"]\n\
+         [checks.look]\nuse = \"p/look\"\nafter = [\"talk\"]\n";
+    let project = project(config, &reader(&[TREE, EVIDENCE], false, &[(1, "talk/output")]));
+    project.script("forge", "for log in .probity/logs/*/talk.log; do echo other > $log; done");
+    let (_, document) = project.verify();
+    assert_eq!(row(&document, "look")["outcome"], json!({"error": "host"}), "{document:#}");
+    let said = around(&document, "look")["message"].as_str().unwrap();
+    assert!(said.contains("the output of talk was changed after it ended"), "{said}");
+}
+
+#[test]
+fn without_after_there_is_no_evidence() {
+    let config = format!("[checks.good]\ncommand = [\"true\"]\n{LOOK}");
+    let project = project(&config, &reader(&[TREE, EVIDENCE], false, &[]));
+    let (said, document) = read(&project, &[]);
+    assert_eq!(said, "1");
+    assert_eq!(row(&document, "look")["class"], "hermetic");
+}
+
+#[test]
+fn a_revision_is_verified_without_a_checkout() {
+    let project = project(LOOK, &reader(&[TREE], false, &[(0, "a"), (0, "later"), (0, "l"), (0, "big")]));
+    let big = "0123456789".repeat(2_000);
+    project.write("a", "old").write("big", &big);
+    std::os::unix::fs::symlink("a", project.path("l")).unwrap();
+    project.committed();
+    let clean = project.verify().1;
+    let old = project.git(&["rev-parse", "HEAD"]);
+    project.write("a", "new").write("later", "x");
+    project.git(&["add", "-A"]);
+    project.git(&["commit", "-q", "-m", "second"]);
+    project.write("a", "not committed");
+    let (said, document) = read(&project, &["--rev", "HEAD~1"]);
+    assert_eq!(said, format!("1|old|-|old|{big}"));
+    assert_eq!(document["record"]["verdict"]["subject"]["commit"], json!(format!("sha1:{old}")));
+    assert_eq!(document["record"]["verdict_digest"], clean["record"]["verdict_digest"], "as a clean checkout of it");
+    assert_eq!(document["record"]["dirty"], json!(false));
+    assert_eq!(read(&project, &["--rev", "HEAD"]).0, format!("1|new|x|new|{big}"));
+}
+
+#[test]
+fn a_revision_with_commands_is_partial_and_never_green() {
+    let config = "[checks.run]\ncommand = [\"touch\", \"ran\"]\n[checks.look]\nuse = \"p/look\"\n";
+    let quiet = Guest::default();
+    let project = project(config, &quiet);
+    project.committed();
+    let ran = project.run(&["verify", "--rev", "HEAD"]).exits(3);
+    insta::assert_snapshot!(ran.shown());
+    assert!(!project.path("ran").exists());
+    // Without commands it is everything.
+    project.write("probity.toml", format!("{PACK}{LOOK}"));
+    project.git(&["commit", "-q", "-am", "no commands"]);
+    project.run(&["verify", "--rev", "HEAD"]).exits(0);
+    // By the configuration it had, and with nothing but commands nothing was verified.
+    project.run(&["verify", "--rev", "HEAD~1"]).exits(3);
+    project.write("probity.toml", "[checks.run]\ncommand = [\"true\"]\n");
+    project.git(&["commit", "-q", "-am", "only commands"]);
+    project.run(&["verify", "--rev", "HEAD"]).exits(2);
+}
+
+#[test]
+fn a_revision_that_cannot_be_is_told() {
+    let project = project(LOOK, &Guest::default());
+    assert!(project.run(&["verify", "--rev", "HEAD"]).exits(2).stderr.contains("no repository here"));
+    project.git(&["init", "-q"]);
+    project.git(&["commit", "-q", "--allow-empty", "-m", "empty"]);
+    assert!(project.run(&["verify", "--rev", "HEAD"]).exits(2).stderr.contains("has no probity.toml"));
+    assert!(project.run(&["verify", "--rev", "other"]).exits(2).stderr.contains("names no commit"));
+}
+
+#[test]
+fn objects_that_are_not_what_their_ids_say_are_refused() {
+    let project = project(LOOK, &reader(&[TREE], false, &[(0, "a")]));
+    project.write("a", "honest").committed();
+    let id = project.git(&["rev-parse", "HEAD:a"]);
+    project.write("elsewhere", "forged");
+    let forged = project.git(&["hash-object", "-w", "elsewhere"]);
+    let object = |id: &str| project.path(&format!(".git/objects/{}/{}", &id[..2], &id[2..]));
+    std::fs::remove_file(object(&id)).unwrap();
+    std::fs::copy(object(&forged), object(&id)).unwrap();
+    let said = project.run(&["verify", "--rev", "HEAD"]).exits(2).stderr;
+    assert!(said.contains("is not that object"), "{said}");
+    // A tree in another's place makes another listing.
+    let tree = project.git(&["rev-parse", "HEAD^{tree}"]);
+    project.git(&["commit", "-q", "-am", "x", "--allow-empty"]);
+    project.git(&["add", "elsewhere"]);
+    let other = project.git(&["write-tree"]);
+    std::fs::remove_file(object(&tree)).unwrap();
+    std::fs::copy(object(&other), object(&tree)).unwrap();
+    let said = project.run(&["verify", "--rev", "HEAD"]).exits(2).stderr;
+    assert!(said.contains("is not that object") || said.contains("hash mismatch"), "{said}");
+}
