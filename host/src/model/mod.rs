@@ -21,4 +21,4 @@ pub use event::Event;
 pub use finding::{Edit, Finding, Place, Position, Severity};
 pub use id::{CheckId, IdError, PackName, RunId, ScenarioName};
 pub use outcome::{CheckOutcome, Class, ErrorKind, RunOutcome, SkipReason};
-pub use verdict::{CheckKind, Exit, Log, PlanRow, Record, RecordRow, Row, Subject, VERDICT_SCHEMA, Verdict};
+pub use verdict::{CheckKind, Exit, Log, PlanRow, Record, RecordRow, Remark, Row, Subject, VERDICT_SCHEMA, Verdict};

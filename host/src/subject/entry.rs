@@ -3,6 +3,7 @@
 //! Values only. Times and inode numbers are kept beside an entry to tell whether it has to be read again, and never
 //! get into a digest.
 
+use super::conversion::Rules;
 use super::pieces::Pieces;
 use crate::model::{Context, Digest, Encoder};
 use rustix::fs::Stat;
@@ -59,9 +60,22 @@ pub struct Entry {
     pub text: Vec<u8>,
     /// Of a file in more than one piece: what each is, to check a part of it alone.
     pub pieces: Option<Pieces>,
+    /// The blob of the commit that these contents are the working form of: they are that blob's, or git makes that blob
+    /// of them. None where that was not shown. The mode is another matter.
+    pub blob: Option<String>,
     /// Git's id of its contents as they lie there, where the commit has something to compare them with.
     pub(super) id: Option<String>,
+    /// What git would make of the contents, where that was worked out.
+    pub(super) converted: Option<Box<Converted>>,
     pub(super) stat: StatKey,
+}
+
+/// That git, under these rules, makes this blob of some contents, or another one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Converted {
+    pub(super) rules: Rules,
+    pub(super) blob: String,
+    pub(super) same: bool,
 }
 
 /// What shows, without reading it, that a file was not touched.

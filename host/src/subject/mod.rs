@@ -6,6 +6,8 @@
 pub mod beneath;
 mod blob;
 mod collect;
+mod conversion;
+mod difference;
 mod entry;
 mod error;
 pub mod git;

@@ -1,11 +1,13 @@
 //! The snapshot: path, kind and content digest of every entry, taken once, in one order.
 
-use super::collect::{collect, walk};
+use super::beneath::Root;
+use super::collect::Collected;
+use super::difference;
 use super::entry::{Entry, Kind, tree_digest};
 use super::error::SnapshotError;
 use super::git::{GitError, Repository};
 use super::look::look_at_all;
-use crate::model::Digest;
+use crate::model::{Digest, Remark};
 use std::collections::{BTreeMap, HashMap};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -33,6 +35,9 @@ pub struct Snapshot {
     pub commit: Option<String>,
     /// Whether the entries differ from that commit. None outside version control.
     pub dirty: Option<bool>,
+    /// What may be as the commit has it, though nobody can say so without running what a repository says: each with the
+    /// reason. It counts as changed.
+    pub unproven: Vec<Remark>,
     taken: SystemTime,
 }
 
@@ -49,39 +54,41 @@ impl Workspace {
     /// Takes the subject. Entries of `previous` that were not touched since are not read again.
     pub fn snapshot(&self, previous: Option<&Snapshot>) -> Result<Snapshot, SnapshotError> {
         let taken = SystemTime::now();
-        let mut candidates = Vec::new();
-        let mut dirty = false;
-        if let Some(repository) = &self.repository {
-            collect(repository, &self.below, b"", &mut candidates, &mut dirty)?;
-        } else {
-            walk(&self.root, b"", true, &mut candidates)?;
+        let mut collected = Collected::default();
+        match &self.repository {
+            Some(repository) => collected.repository(repository, &self.below, b"")?,
+            None => collected.folder(&self.root, b"", true)?,
         }
-        candidates.sort_by(|a, b| a.path.cmp(&b.path));
+        collected.candidates.sort_by(|a, b| a.path.cmp(&b.path));
         let known: HashMap<&[u8], &Entry> = previous
             .iter()
             .flat_map(|snapshot| snapshot.entries.iter().filter(|entry| !entry.stat.is_fresh(snapshot.taken)))
             .map(|entry| (entry.path.as_slice(), entry))
             .collect();
-        let looked = look_at_all(&self.root, &candidates, &known)?;
-        let mut entries = Vec::with_capacity(candidates.len());
-        for (candidate, looked) in candidates.into_iter().zip(looked) {
-            let Some((entry, clean)) = looked else {
+        let root = Root::open(&self.root).map_err(|source| SnapshotError::Read { path: ".".to_owned(), source })?;
+        let mut looked = look_at_all(&root, &collected.candidates, &known)?;
+        let unproven = difference::settle(&root, &collected, &mut looked)?;
+        let mut dirty = collected.dirty;
+        let mut entries = Vec::with_capacity(looked.len());
+        for (candidate, looked) in collected.candidates.iter().zip(looked) {
+            let Some(entry) = looked else {
                 // Deleted in the working tree: not part of the subject, and a difference to the commit.
                 dirty |= candidate.committed.is_some();
                 continue;
             };
-            dirty |= !clean;
+            dirty |= !difference::is_clean(candidate, &entry);
             entries.push(entry);
         }
         let commit = self.repository.as_ref().and_then(|repository| repository.commit.clone());
-        Ok(Snapshot::new(entries, commit, self.repository.is_some().then_some(dirty), taken))
+        let snapshot = Snapshot::new(entries, commit, self.repository.is_some().then_some(dirty), taken);
+        Ok(Snapshot { unproven, ..snapshot })
     }
 }
 
 impl Snapshot {
     /// A subject of these entries, which are sorted bytewise by path. `taken` is when the first of them was looked at.
     pub(super) fn new(entries: Vec<Entry>, commit: Option<String>, dirty: Option<bool>, taken: SystemTime) -> Self {
-        Self { tree: tree_digest(&entries), entries, commit, dirty, taken }
+        Self { tree: tree_digest(&entries), entries, commit, dirty, unproven: Vec::new(), taken }
     }
 
     /// The entry at `path`.
