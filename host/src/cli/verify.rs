@@ -11,7 +11,7 @@ use crate::plan::{self, Plan};
 use crate::report::Human;
 use crate::run::{self, Surroundings};
 use crate::store::{self, Logs, Store, state_folder};
-use crate::subject::{Snapshot, Workspace};
+use crate::subject::{Memory, Snapshot, Workspace};
 use crate::system;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -36,6 +36,9 @@ pub(super) fn verify(folder: &Path, options: &Verify, printer: &Printer) -> Resu
     let resolved = prepare::resolve(&project, scenario, &packs, printer)?;
     let plan = plan::plan(&project.config, scenario, &snapshot, &resolved, prepare::environment);
     let place = Place::open(&workspace)?;
+    if let (None, Some(bytes), Some(memory)) = (&place.trouble, snapshot.remember(), prepare::memory(&workspace)) {
+        memory.keep(&bytes);
+    }
     let record = execute(&plan, &workspace, &snapshot, &packs, &place, stops, |event| {
         if !options.json {
             show(event, &place, printer);
@@ -61,7 +64,8 @@ fn take(folder: &Path, printer: &Printer) -> Result<(Project, Workspace, Snapsho
         let project = prepare::project(folder, printer)?;
         let workspace = prepare::workspace(&project)?;
         printer.status(Some("looking at the tree"));
-        let snapshot = workspace.snapshot(None);
+        let known = prepare::memory(&workspace).and_then(|memory| Memory::read(&memory.recall()?));
+        let snapshot = workspace.snapshot_with(known.as_ref());
         printer.status(None);
         let snapshot = snapshot?;
         match snapshot.entry(b"probity.toml") {

@@ -3,6 +3,7 @@
 
 use super::error::SnapshotError;
 use super::git::{Committed, Listing, Repository};
+use super::memory::{Known, Trees};
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::io;
@@ -59,33 +60,45 @@ impl Source {
 }
 
 /// What belongs to a subject.
-#[derive(Default)]
-pub(super) struct Collected {
+pub(super) struct Collected<'a> {
+    known: Known<'a>,
     pub(super) candidates: Vec<Candidate>,
     pub(super) sources: Vec<Source>,
+    /// The trees of the commits that are checked out.
+    pub(super) trees: Trees,
     /// Whether the names alone show a difference to the commit.
     pub(super) dirty: bool,
 }
 
-impl Collected {
+impl<'a> Collected<'a> {
+    /// Nothing yet.
+    pub(super) fn new(known: Known<'a>) -> Self {
+        Self { known, candidates: Vec::new(), sources: Vec::new(), trees: Trees::new(), dirty: false }
+    }
+
     /// Adds what belongs to a repository: what it tracks, what it neither tracks nor ignores, and the same of every
     /// repository inside. `below` is the part of it that is verified, `at` is where it stands in the subject.
     pub(super) fn repository(&mut self, repository: &Repository, below: &[u8], at: &[u8]) -> Result<(), SnapshotError> {
-        let (listing, committed) = std::thread::scope(|scope| {
-            let committed = scope.spawn(|| repository.committed());
-            let listing = repository.list();
-            // A panic of the thread is a bug, and is shown as one.
-            let committed = committed.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            (listing, committed)
-        });
-        let Listing { tracked, untracked } = listing?;
-        let mut committed: HashMap<Vec<u8>, Committed> =
-            committed?.into_iter().map(|entry| (entry.path.clone(), entry)).collect();
+        let commit = repository.commit.as_deref().unwrap_or_default();
+        let known = self.known.trees.and_then(|trees| trees.get(commit)).cloned();
+        let (listing, tree) = match known {
+            Some(tree) => (repository.list()?, tree),
+            None => std::thread::scope(|scope| -> Result<_, SnapshotError> {
+                let tree = scope.spawn(|| repository.committed());
+                let listing = repository.list();
+                // A panic of the thread is a bug, and is shown as one.
+                let tree = tree.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                Ok((listing?, tree?.into()))
+            })?,
+        };
+        self.trees.insert(commit.to_owned(), Arc::clone(&tree));
+        let Listing { tracked, untracked } = listing;
+        let mut committed: HashMap<&[u8], &Committed> = tree.iter().map(|entry| (&entry.path[..], entry)).collect();
         let source = self.sources.len();
         let here = Source { repository: repository.clone(), below: below.to_vec(), at: at.to_vec() };
         self.sources.push(here.clone());
         for entry in tracked {
-            let committed = committed.remove(&entry.path);
+            let committed = committed.remove(&entry.path[..]).cloned();
             let Some(path) = here.to_subject(&entry.path) else { continue };
             let (left_out, indexed) = (entry.skipped, Some(entry.mode));
             let candidate = Candidate { path, tracked: true, left_out, commit: None, committed, indexed, source };
@@ -132,7 +145,7 @@ fn join(at: &[u8], inside: &[u8]) -> Vec<u8> {
     if at.is_empty() { inside.to_vec() } else { [at, b"/", inside].concat() }
 }
 
-impl Collected {
+impl Collected<'_> {
     /// Adds every file of a folder outside version control, less what ignore files in it leave out if they are `heeded`.
     /// Nothing where there is no folder. `at` is where it stands in the subject.
     pub(super) fn folder(&mut self, folder: &Path, at: &[u8], heeded: bool) -> Result<(), SnapshotError> {

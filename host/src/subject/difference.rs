@@ -12,13 +12,19 @@ use super::git::Settings;
 use super::look::Looked;
 use crate::model::{Digest, Remark};
 use std::io::{self, Read as _};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const EXECUTABLE: u32 = 0o100_755;
 const LINK: u32 = 0o120_000;
 
 /// Works out, for what differs as it lies there, whether it differs for git; puts that into the entries, and returns
 /// what could not be worked out, with the reason.
-pub(super) fn settle(root: &Root, collected: &Collected, looked: &mut [Looked]) -> Result<Vec<Remark>, SnapshotError> {
+pub(super) fn settle(
+    root: &Root,
+    collected: &Collected<'_>,
+    looked: &mut [Looked],
+    learnt: &AtomicBool,
+) -> Result<Vec<Remark>, SnapshotError> {
     let mut remarks = Vec::new();
     let mut differ: Vec<Vec<usize>> = collected.sources.iter().map(|_| Vec::new()).collect();
     for (at, (candidate, entry)) in collected.candidates.iter().zip(looked.iter()).enumerate() {
@@ -31,7 +37,7 @@ pub(super) fn settle(root: &Root, collected: &Collected, looked: &mut [Looked]) 
     }
     for (source, differ) in collected.sources.iter().zip(differ) {
         if !differ.is_empty() {
-            settle_one(root, source, collected, &differ, looked, &mut remarks)?;
+            remarks.extend(settle_one(root, source, collected, &differ, looked, learnt)?);
         }
     }
     Ok(remarks)
@@ -67,11 +73,12 @@ fn other_contents(candidate: &Candidate, entry: &Entry) -> bool {
 fn settle_one(
     root: &Root,
     source: &Source,
-    collected: &Collected,
+    collected: &Collected<'_>,
     differ: &[usize],
     looked: &mut [Looked],
-    remarks: &mut Vec<Remark>,
-) -> Result<(), SnapshotError> {
+    learnt: &AtomicBool,
+) -> Result<Vec<Remark>, SnapshotError> {
+    let mut remarks = Vec::new();
     let Settings { autocrlf, file_mode } = source.repository.settings()?;
     let mut contents = Vec::new();
     for at in differ {
@@ -84,7 +91,7 @@ fn settle_one(
         }
     }
     if contents.is_empty() {
-        return Ok(());
+        return Ok(remarks);
     }
     let paths: Vec<&[u8]> = contents.iter().map(|(_, path)| path.as_slice()).collect();
     let rules = source.repository.attributes(&paths)?;
@@ -93,9 +100,11 @@ fn settle_one(
         let values = values.each_ref().map(Vec::as_slice);
         let rules = Rules::of(&values, autocrlf);
         let known = entry.converted.as_ref().filter(|known| known.rules == rules && known.blob == committed.id);
-        let same = match known {
-            Some(known) => known.same,
-            None => makes(root, entry, &rules, &committed.id),
+        let same = if let Some(known) = known {
+            known.same
+        } else {
+            learnt.store(true, Ordering::Relaxed);
+            makes(root, entry, &rules, &committed.id)
         };
         if let (Rules::Unknown(what), false) = (&rules, same) {
             let path = String::from_utf8_lossy(&entry.path).into_owned();
@@ -104,7 +113,7 @@ fn settle_one(
         entry.blob = same.then(|| committed.id.clone());
         entry.converted = Some(Box::new(Converted { rules, blob: committed.id.clone(), same }));
     }
-    Ok(())
+    Ok(remarks)
 }
 
 /// Whether git makes that blob of the contents, which are read again: those that have the entry's digest, or none.

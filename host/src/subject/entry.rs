@@ -82,11 +82,11 @@ pub(super) struct Converted {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct StatKey {
     pub(super) size: i64,
-    modified: (i64, i64),
-    changed: (i64, i64),
-    inode: u64,
-    device: u64,
-    mode: u32,
+    pub(super) modified: (i64, i64),
+    pub(super) changed: (i64, i64),
+    pub(super) inode: u64,
+    pub(super) device: u64,
+    pub(super) mode: u32,
 }
 
 impl StatKey {

@@ -9,13 +9,14 @@ use super::collect::Candidate;
 use super::entry::{Entry, Kind, StatKey};
 use super::error::SnapshotError;
 use super::git::Committed;
+use super::memory::Known;
 use super::pieces::{PIECE, Pieces, piece};
 use crate::model::Digest;
 use rustix::fs::FileType;
-use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The entry as it is. None where there is nothing at that path.
 pub(super) type Looked = Option<Entry>;
@@ -23,12 +24,13 @@ pub(super) type Looked = Option<Entry>;
 pub(super) fn look_at_all(
     root: &Root,
     candidates: &[Candidate],
-    known: &HashMap<&[u8], &Entry>,
+    known: Known<'_>,
+    learnt: &AtomicBool,
 ) -> Result<Vec<Looked>, SnapshotError> {
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(8);
     let share = candidates.len().div_ceil(threads).max(1);
     let parts: Vec<Result<Vec<Looked>, SnapshotError>> = std::thread::scope(|scope| {
-        let look = |part| scope.spawn(move || Looker { root, folder: None, known }.look_at(part));
+        let look = |part| scope.spawn(move || Looker { root, folder: None, known, learnt }.look_at(part));
         let threads: Vec<_> = candidates.chunks(share).map(look).collect();
         threads
             .into_iter()
@@ -46,7 +48,8 @@ struct Looker<'a> {
     root: &'a Root,
     /// The folder of the last entry: neighbours share it, and opening it by handle keeps links out.
     folder: Option<(Vec<u8>, Option<OwnedFd>)>,
-    known: &'a HashMap<&'a [u8], &'a Entry>,
+    known: Known<'a>,
+    learnt: &'a AtomicBool,
 }
 
 impl Looker<'_> {
@@ -99,10 +102,11 @@ impl Looker<'_> {
                     (None, None) => true,
                     _ => false,
                 };
-                let untouched = |known: &&&Entry| known.stat == key && alike(known);
-                let mut entry = if let Some(known) = self.known.get(candidate.path.as_slice()).filter(untouched) {
-                    Entry { tracked: candidate.tracked, kind, ..(*known).clone() }
+                let untouched = |known: &&Entry| known.stat == key && alike(known);
+                let mut entry = if let Some(known) = self.known.get(&candidate.path).filter(untouched) {
+                    Entry { tracked: candidate.tracked, kind, ..known.clone() }
                 } else {
+                    self.learnt.store(true, Ordering::Relaxed);
                     match beneath::file_in(opened, name) {
                         Ok(file) => {
                             let Hashed { size, digest, pieces, id } = hash(file, key.size, committed)?;

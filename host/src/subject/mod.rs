@@ -12,10 +12,12 @@ mod entry;
 mod error;
 pub mod git;
 mod look;
+mod memory;
 mod pieces;
 mod snapshot;
 
 pub use entry::{Entry, Kind};
 pub use error::SnapshotError;
+pub use memory::Memory;
 pub use pieces::Pieces;
 pub use snapshot::{Snapshot, Workspace};

@@ -7,11 +7,13 @@ use super::entry::{Entry, Kind, tree_digest};
 use super::error::SnapshotError;
 use super::git::{GitError, Repository};
 use super::look::look_at_all;
+use super::memory::{Known, Memory, Trees};
 use crate::model::{Digest, Remark};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::sync::atomic::AtomicBool;
+use std::time::{Instant, SystemTime};
 
 /// Where a subject is taken from.
 #[derive(Debug, Clone)]
@@ -38,7 +40,11 @@ pub struct Snapshot {
     /// What may be as the commit has it, though nobody can say so without running what a repository says: each with the
     /// reason. It counts as changed.
     pub unproven: Vec<Remark>,
-    taken: SystemTime,
+    /// The trees of the commits that are checked out.
+    pub(super) trees: Trees,
+    /// Whether something had to be read for it that was not known before.
+    pub(super) learnt: bool,
+    pub(super) taken: SystemTime,
 }
 
 impl Workspace {
@@ -51,23 +57,29 @@ impl Workspace {
         Ok(Self { root: root.to_owned(), repository, below })
     }
 
-    /// Takes the subject. Entries of `previous` that were not touched since are not read again.
+    /// Takes the subject. Files of `previous` that were not touched since are not read again.
     pub fn snapshot(&self, previous: Option<&Snapshot>) -> Result<Snapshot, SnapshotError> {
+        self.take(previous.map_or_else(Known::nothing, Snapshot::known))
+    }
+
+    /// Takes the subject. Files that are remembered and were not touched since are not read again.
+    pub fn snapshot_with(&self, memory: Option<&Memory>) -> Result<Snapshot, SnapshotError> {
+        self.take(memory.map_or_else(Known::nothing, Memory::known))
+    }
+
+    fn take(&self, known: Known<'_>) -> Result<Snapshot, SnapshotError> {
+        let clock = Instant::now();
         let taken = SystemTime::now();
-        let mut collected = Collected::default();
+        let learnt = AtomicBool::new(false);
+        let mut collected = Collected::new(known);
         match &self.repository {
             Some(repository) => collected.repository(repository, &self.below, b"")?,
             None => collected.folder(&self.root, b"", true)?,
         }
         collected.candidates.sort_by(|a, b| a.path.cmp(&b.path));
-        let known: HashMap<&[u8], &Entry> = previous
-            .iter()
-            .flat_map(|snapshot| snapshot.entries.iter().filter(|entry| !entry.stat.is_fresh(snapshot.taken)))
-            .map(|entry| (entry.path.as_slice(), entry))
-            .collect();
         let root = Root::open(&self.root).map_err(|source| SnapshotError::Read { path: ".".to_owned(), source })?;
-        let mut looked = look_at_all(&root, &collected.candidates, &known)?;
-        let unproven = difference::settle(&root, &collected, &mut looked)?;
+        let mut looked = look_at_all(&root, &collected.candidates, known, &learnt)?;
+        let unproven = difference::settle(&root, &collected, &mut looked, &learnt)?;
         let mut dirty = collected.dirty;
         let mut entries = Vec::with_capacity(looked.len());
         for (candidate, looked) in collected.candidates.iter().zip(looked) {
@@ -81,14 +93,29 @@ impl Workspace {
         }
         let commit = self.repository.as_ref().and_then(|repository| repository.commit.clone());
         let snapshot = Snapshot::new(entries, commit, self.repository.is_some().then_some(dirty), taken);
-        Ok(Snapshot { unproven, ..snapshot })
+        let learnt = learnt.into_inner() || known.trees.is_none_or(|known| !known.keys().eq(collected.trees.keys()));
+        tracing::debug!(entries = snapshot.entries.len(), learnt, elapsed = ?clock.elapsed(), "snapshot");
+        Ok(Snapshot { unproven, trees: collected.trees, learnt, ..snapshot })
     }
 }
 
 impl Snapshot {
     /// A subject of these entries, which are sorted bytewise by path. `taken` is when the first of them was looked at.
     pub(super) fn new(entries: Vec<Entry>, commit: Option<String>, dirty: Option<bool>, taken: SystemTime) -> Self {
-        Self { tree: tree_digest(&entries), entries, commit, dirty, unproven: Vec::new(), taken }
+        Self {
+            tree: tree_digest(&entries),
+            entries,
+            commit,
+            dirty,
+            unproven: Vec::new(),
+            trees: Trees::new(),
+            learnt: false,
+            taken,
+        }
+    }
+
+    fn known(&self) -> Known<'_> {
+        Known::new(&self.entries, &self.trees, self.taken)
     }
 
     /// The entry at `path`.
