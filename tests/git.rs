@@ -106,6 +106,21 @@ fn nothing_that_a_repository_says_is_run() {
             run(&["-C", ".", "verify", "--json"]).exits(0);
         }
     }
+    // What differs has git asked for attributes and settings, in every repository.
+    for (folder, _) in traps::REPOSITORIES {
+        for file in traps::FILES {
+            project.write(format!("{folder}/{file}").trim_start_matches('/'), "other\n");
+        }
+    }
+    for careless in [false, true] {
+        let mut command = project.command(&["verify", "--json"]);
+        if careless {
+            command.envs(environment.iter().map(|(name, value)| (*name, value)));
+        }
+        let ran = project.ran(command).exits(0);
+        assert!(ran.stdout.contains("the filter `informed` is not run"), "it was not asked: {}", ran.stdout);
+        assert_eq!(traps::markers(&markers), Vec::<String>::new());
+    }
 }
 
 #[test]

@@ -10,6 +10,7 @@
 mod arrows;
 mod commands;
 mod configuration;
+mod dirty;
 mod git;
 mod hygiene;
 mod ledger;

@@ -7,6 +7,7 @@ use serde_json::json;
 const TREE: u8 = 0;
 const BASE: u8 = 1;
 const EVIDENCE: u8 = 2;
+const CLAIM: u8 = 3;
 const SPEC: u8 = 4;
 
 /// A pack whose check reads files, each on a mount by its place among those it has, and says what it read: the number of
@@ -174,17 +175,17 @@ fn evidence_is_of_exactly_the_checks_it_comes_after() {
          [checks.bad]\ncommand = [\"false\"]\n\n[checks.other]\ncommand = [\"true\"]\n\n\
          [scenarios.default]\nchecks = [\"look\", \"good\", \"bad\", \"other\"]\nfail-fast = false\n";
     let reads = [
-        (1, "good/output"),
-        (1, "good/result.json"),
-        (1, "bad/output"),
-        (1, "bad/result.json"),
-        (1, "other/result.json"),
+        (0, "good/output"),
+        (0, "good/result.json"),
+        (0, "bad/output"),
+        (0, "bad/result.json"),
+        (0, "other/result.json"),
     ];
     let project = project(config, &reader(&[EVIDENCE], false, &reads));
     let (said, document) = read(&project, &[]);
     let good = r#"{"blocking":true,"class":"observed","engine":null,"findings":[],"id":"good","kind":"command","outcome":"passed","stats":[]}"#;
     let bad = good.replace("good", "bad").replace("passed", "failed");
-    assert_eq!(said, format!("2|said\n|{good}||{bad}|-"));
+    assert_eq!(said, format!("1|said\n|{good}||{bad}|-"));
     assert_eq!(row(&document, "look")["class"], "derived", "it rests on what commands said");
     let order: Vec<_> =
         document["record"]["verdict"]["rows"].as_array().unwrap().iter().map(|row| &row["id"]).collect();
@@ -284,4 +285,81 @@ fn objects_that_are_not_what_their_ids_say_are_refused() {
     std::fs::copy(object(&other), object(&tree)).unwrap();
     let said = project.run(&["verify", "--rev", "HEAD"]).exits(2).stderr;
     assert!(said.contains("is not that object") || said.contains("hash mismatch"), "{said}");
+}
+
+#[test]
+fn a_claim_is_whatever_folder_the_caller_gives() {
+    use probity::{config, guest, model, plan, run, store, subject};
+    let guest = reader(&[CLAIM], false, &[(0, "message.md"), (0, "deep/claim.json"), (0, "l"), (0, "../f")]);
+    let text = "[packs.p]\nsource = \"file:p.wasm\"\nallow = [\"claim:**\"]\n[checks.look]\nuse = \"p/look\"\n";
+    let project = Project::with(text);
+    project.write("f", "outside");
+    let claim = project.outside().join("claim");
+    std::fs::create_dir_all(claim.join("deep")).unwrap();
+    std::fs::write(claim.join("message.md"), "done").unwrap();
+    std::fs::write(claim.join(".gitignore"), "*").unwrap();
+    std::fs::write(claim.join("deep/claim.json"), "{}").unwrap();
+    std::os::unix::fs::symlink("message.md", claim.join("l")).unwrap();
+
+    let config = config::parse("probity.toml", text.as_bytes()).unwrap();
+    let pack = guest::Host::new(env!("CARGO_BIN_EXE_probity").into(), None)
+        .load(&wat::parse_str(guest.text()).unwrap())
+        .unwrap();
+    let info = pack.info.checks[0].clone();
+    let everything = config::Globs::new(&["**".to_owned()]).unwrap();
+    let resolved = plan::Resolved {
+        info: &info,
+        files: everything.clone(),
+        needs: [(model::Mount::Claim, everything)].into(),
+        component: pack.digest,
+    };
+    let workspace = subject::Workspace::of(&project.root()).unwrap();
+    let snapshot = workspace.snapshot(None).unwrap();
+    let about = plan::About { snapshot: &snapshot, base: None, ceilings: config::Limits::default() };
+    let id: model::CheckId = "look".parse().unwrap();
+    let scenario = config.scenario("default").unwrap();
+    let plan = plan::plan(&config, scenario, about, &[(id, resolved)].into(), |_| unreachable!());
+    let (state, name) = (project.outside(), store::new_run_id().unwrap());
+    std::fs::create_dir(state.join("logs")).unwrap();
+    let claim = run::Claim::new(&claim).unwrap();
+    let around = run::Surroundings {
+        run: name.clone(),
+        workspace: &workspace,
+        snapshot: &snapshot,
+        base: None,
+        spec: None,
+        claim: Some(&claim),
+        packs: &[("p".parse().unwrap(), pack)].into(),
+        logs: &store::Logs::create(&state, &name).unwrap(),
+        stops: std::sync::mpsc::channel(),
+        engine: String::new(),
+        host: String::new(),
+        now: String::new,
+    };
+    let record = run::execute(&plan, &around, &mut |_| {}).unwrap();
+    assert_eq!(record.rows[0].stderr.as_deref(), Some("1|done|{}|done|-"), "{record:#?}");
+    assert_eq!(record.verdict.rows[0].class, model::Class::Derived);
+}
+
+#[test]
+fn what_a_check_may_use_has_ceilings_that_the_user_sets() {
+    let ask = |limits: &str| {
+        let project = project(&format!("{LOOK}limits = {{ {limits} }}\n"), &Guest::default());
+        let mut command = project.command(&["verify"]);
+        let home = project.outside().join("config");
+        std::fs::create_dir_all(home.join("probity")).unwrap();
+        let ceilings = "[limits]\nfuel = 1000000\nmemory = \"8MiB\"\nwall = \"2s\"\n";
+        std::fs::write(home.join("probity/config.toml"), ceilings).unwrap();
+        command.env("XDG_CONFIG_HOME", home);
+        project.ran(command)
+    };
+    insta::assert_snapshot!(ask("fuel = 1000001, memory = \"9MiB\", wall = \"3s\"").exits(2).stderr);
+    ask("fuel = 1000000, memory = \"8MiB\", wall = \"2s\"").exits(0);
+    // Nothing asked for is no more than the ceiling.
+    let project = project(LOOK, &Guest { on_run: "(loop $l br $l)".into(), ..Guest::default() });
+    project.write("../home/.config/probity/config.toml", "[limits]\nfuel = 1000\n");
+    let said = project.run(&["verify"]).exits(1).stdout;
+    assert!(said.contains("1000"), "{said}");
+    project.write("../home/.config/probity/config.toml", "[limits]\nspeed = 1\n");
+    assert!(project.run(&["verify"]).exits(2).stderr.contains("unknown key `speed`"));
 }

@@ -79,7 +79,7 @@ pub const REPOSITORIES: [(&str, &str); 4] =
 pub const POSING: &str = "vendor/lib";
 
 /// Files that a filter, a driver or an attribute is set on; the last has no contents in the object database.
-const FILES: [&str; 9] = [
+pub const FILES: [&str; 9] = [
     "plain.txt",
     "filtered.txt",
     "processed.txt",

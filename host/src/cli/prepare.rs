@@ -8,6 +8,7 @@ use crate::model::{CheckId, Mount, PackName};
 use crate::native::{self, Environment};
 use crate::pack::{self, SourceError};
 use crate::plan::Resolved;
+use crate::store::{self, TreeMemory};
 use crate::subject::Workspace;
 use crate::subject::git::Repository;
 use crate::system;
@@ -276,6 +277,12 @@ pub(super) fn state_to_read(folder: &Path) -> Result<PathBuf, CliError> {
     let kept = |above: &&Path| above.join(".probity").is_dir() || above.join("probity.toml").is_file();
     let root = folder.ancestors().find(kept).unwrap_or(folder);
     Ok(root.join(".probity"))
+}
+
+/// What is kept of a workspace's tree between runs. None where nothing can be.
+pub(super) fn memory(workspace: &Workspace) -> Option<TreeMemory> {
+    let common = workspace.repository.as_ref().map(|repository| repository.common.as_path());
+    TreeMemory::new(store::state_path(&workspace.root, common), &workspace.root, &system::key()?).ok()
 }
 
 /// The workspace of a project.

@@ -9,7 +9,7 @@ use crate::model::Digest;
 use crate::plan::Base;
 use crate::run::Sources;
 use crate::subject::git::Repository;
-use crate::subject::{Changes, Committed, Objects, Snapshot, Workspace};
+use crate::subject::{Changes, Committed, Memory, Objects, Snapshot, Workspace};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -42,7 +42,10 @@ fn tree(folder: &Path, printer: &Printer) -> Result<Taken, CliError> {
     for _ in 0..ATTEMPTS {
         let project = prepare::project(folder, printer)?;
         let workspace = prepare::workspace(&project)?;
-        let snapshot = workspace.snapshot(None)?;
+        let snapshot = {
+            let known = prepare::memory(&workspace).and_then(|memory| Memory::read(&memory.recall()?));
+            workspace.snapshot_with(known.as_ref())?
+        };
         match snapshot.entry(config::CONFIG_NAME.as_bytes()) {
             Some(entry) if entry.digest != Digest::of(project.config.source.text.as_bytes()) => {}
             // An ignored configuration is no part of the tree, and still the one that was asked for.
@@ -125,7 +128,7 @@ impl Taken {
         let committed: Vec<Committed> = revision.entries.into_iter().filter(|entry| matches(&entry.path)).collect();
         let mut differing: BTreeSet<&[u8]> = BTreeSet::new();
         for entry in &committed {
-            if self.snapshot.entry(&entry.path).is_none_or(|here| here.git_id() != Some(&entry.id)) {
+            if self.snapshot.entry(&entry.path).is_none_or(|here| here.git_id(&entry.id).as_ref() != Some(&entry.id)) {
                 differing.insert(&entry.path);
             }
         }

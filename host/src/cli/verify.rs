@@ -37,6 +37,9 @@ pub(super) fn verify(folder: &Path, options: &Verify, printer: &Printer) -> Resu
     let about = About { snapshot, base: base.as_ref(), ceilings: user.limits };
     let plan = plan::plan(&project.config, scenario, about, &resolved, prepare::environment);
     let place = Place::open(workspace)?;
+    if let (None, Some(bytes), Some(memory)) = (&place.trouble, snapshot.remember(), prepare::memory(workspace)) {
+        memory.keep(&bytes);
+    }
     let around = Surroundings {
         run: place.run.clone(),
         workspace,

@@ -146,6 +146,15 @@ pub struct RecordRow {
     pub observed: Option<Digest>,
 }
 
+/// Something that is to be known about a path.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Remark {
+    /// Relative to the root, as far as it is text.
+    pub path: String,
+    /// For people.
+    pub why: String,
+}
+
 /// A verdict with everything around it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
@@ -165,6 +174,10 @@ pub struct Record {
     pub host: String,
     /// Whether the working tree differed from the commit. None outside version control.
     pub dirty: Option<bool>,
+    /// Of a dirty tree: paths that may be as the commit has them, though nobody can say so without running what the
+    /// repository says; at most the first hundred. Absent where there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unproven: Vec<Remark>,
     /// Paths that moved while the run went on, sorted; at most the first hundred.
     pub moved: Vec<String>,
     /// Paths that packs did not get to see, since their names are not UTF-8 or they are no files; at most the first

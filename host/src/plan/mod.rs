@@ -198,13 +198,13 @@ fn ordered<'a>(config: &'a Config, scenario: &Scenario) -> Vec<&'a Check> {
     ordered
 }
 
+fn least<T: Ord>(asked: Option<T>, default: T, most: Option<T>) -> T {
+    most.into_iter().fold(asked.unwrap_or(default), T::min)
+}
+
 /// What a check may use: what it asks for, else the default, and never more than whoever runs it lets it have.
 fn limits(asked: &config::Limits, ceilings: &config::Limits) -> Limits {
     let default = Limits::default();
-    fn least<T: Ord>(asked: Option<T>, default: T, most: Option<T>) -> T {
-        let value = asked.unwrap_or(default);
-        most.into_iter().fold(value, T::min)
-    }
     Limits {
         fuel: least(asked.fuel, default.fuel, ceilings.fuel),
         init_fuel: least(None, default.init_fuel, ceilings.fuel),

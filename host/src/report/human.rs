@@ -2,8 +2,8 @@
 
 use super::escape;
 use crate::model::{
-    CheckOutcome, Deselected, ErrorKind, Event, Exit, Finding, Record, RecordRow, Row, RunId, RunOutcome, Severity,
-    SkipReason,
+    CheckOutcome, Deselected, ErrorKind, Event, Exit, Finding, Record, RecordRow, Remark, Row, RunId, RunOutcome,
+    Severity, SkipReason,
 };
 use anstyle::{AnsiColor, Style as Ansi};
 use std::fmt::Write as _;
@@ -156,6 +156,9 @@ impl Human {
                 let _ = writeln!(text, "    … and {} more", record.hidden.len() - 10);
             }
         }
+        if !record.unproven.is_empty() {
+            let _ = writeln!(text, "not proven to be as committed: {}", remarks(&record.unproven));
+        }
         if outcome == RunOutcome::Empty {
             let _ = writeln!(text, "nothing was verified: no check passed or failed that decides anything");
         }
@@ -168,6 +171,17 @@ impl Human {
         );
         text
     }
+}
+
+/// A few of them, on one line.
+fn remarks(all: &[Remark]) -> String {
+    const FEW: usize = 3;
+    let one = |remark: &Remark| format!("{} ({})", escape(&remark.path), escape(&remark.why));
+    let mut shown: Vec<String> = all.iter().take(FEW).map(one).collect();
+    if all.len() > FEW {
+        shown.push(format!("and {} more", all.len() - FEW));
+    }
+    shown.join(", ")
 }
 
 fn colour(outcome: &CheckOutcome, blocking: bool) -> Ansi {
@@ -193,7 +207,7 @@ fn note(row: &Row, record: &RecordRow) -> String {
             notes.push(format!("not applicable: {}", escape(why)));
         }
         CheckOutcome::NotSelected(Deselected::Revision) => {
-            notes.push("a revision has no folder to run it in".to_owned())
+            notes.push("a revision has no folder to run it in".to_owned());
         }
         CheckOutcome::Error(kind) => notes.push(error_word(*kind).to_owned()),
         CheckOutcome::Passed | CheckOutcome::Failed | CheckOutcome::TimedOut | CheckOutcome::Interrupted => {}

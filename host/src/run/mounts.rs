@@ -82,7 +82,9 @@ impl Shown<'_> {
     }
 
     fn subject(&mut self, snapshot: &Snapshot) {
-        self.tree.mount(Mount::Tree);
+        if !self.mount(Mount::Tree) {
+            return;
+        }
         for (key, entry) in snapshot.entries.iter().enumerate() {
             let Some(Entry { path, kind, size, .. }) = seen(entry) else { continue };
             if !self.grant.covers(Mount::Tree, &path) {
@@ -160,16 +162,14 @@ impl Shown<'_> {
             let digest = Digest::of(&bytes);
             self.file(Mount::Evidence, &result, bytes.len() as u64, false, Origin::Bytes(bytes, digest));
         }
-        if self.grant.covers(Mount::Evidence, &output) {
-            if let Some(log) = log {
-                let failed = |error: std::io::Error| format!("cannot read the output of {}: {error}", row.id);
-                let root = Arc::new(Root::open(&around.logs.folder()).map_err(failed)?);
-                let entry = look_at(&root, around.logs.name(&row.id).as_bytes()).map_err(failed)?;
-                // A command may have written to it since.
-                let entry = entry.filter(|entry| entry.digest == log.digest);
-                let entry = entry.ok_or_else(|| format!("the output of {} was changed after it ended", row.id))?;
-                self.file(Mount::Evidence, &output, entry.size, false, Origin::File(root, Box::new(entry)));
-            }
+        if let Some(log) = log.filter(|_| self.grant.covers(Mount::Evidence, &output)) {
+            let failed = |error: std::io::Error| format!("cannot read the output of {}: {error}", row.id);
+            let root = Arc::new(Root::open(&around.logs.folder()).map_err(failed)?);
+            let entry = look_at(&root, around.logs.name(&row.id).as_bytes()).map_err(failed)?;
+            // A command may have written to it since.
+            let entry = entry.filter(|entry| entry.digest == log.digest);
+            let entry = entry.ok_or_else(|| format!("the output of {} was changed after it ended", row.id))?;
+            self.file(Mount::Evidence, &output, entry.size, false, Origin::File(root, Box::new(entry)));
         }
         Ok(())
     }

@@ -59,7 +59,7 @@ impl Sources {
     pub fn read(&self, entry: &Entry, offset: u64, len: usize) -> Result<Vec<u8>, ContentsError> {
         let read = match &self.place {
             Place::Folder(root) => checked(root, entry, offset, len),
-            Place::Revision => return self.object(entry.git_id().unwrap_or_default(), offset, len),
+            Place::Revision => return self.object(entry.blob.as_deref().unwrap_or_default(), offset, len),
         };
         if let Ok(Some(bytes)) = read {
             return Ok(bytes);

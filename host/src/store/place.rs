@@ -21,9 +21,14 @@ pub enum PlaceError {
     },
 }
 
-/// The state folder, made when it is not there: `<common>/probity`, or `<root>/.probity` outside version control.
+/// Where the state folder is or would be: `<common>/probity`, or `<root>/.probity` outside version control.
+pub fn state_path(root: &Path, common: Option<&Path>) -> PathBuf {
+    common.map_or_else(|| root.join(".probity"), |common| common.join("probity"))
+}
+
+/// The state folder, made when it is not there.
 pub fn state_folder(root: &Path, common: Option<&Path>) -> Result<PathBuf, PlaceError> {
-    let folder = common.map_or_else(|| root.join(".probity"), |common| common.join("probity"));
+    let folder = state_path(root, common);
     make(&folder)?;
     make(&folder.join("logs"))?;
     Ok(folder)

@@ -3,7 +3,7 @@
 //! A file counts as unchanged if its bytes are those of the base's object, or are what git makes of them here. A file
 //! is renamed if exactly one file that is gone has the very contents that exactly one file that is new has.
 
-use super::blob::object_id;
+use super::blob::blob_id;
 use super::entry::{Entry, Kind};
 use super::git::Committed;
 use super::revision::{Revision, kind_of_mode};
@@ -25,10 +25,8 @@ impl Changes {
     /// The differences. `read` gives the contents of an entry of the subject, where they can be had; it is asked only
     /// for files whose id git did not tell and whose size is that of a file to compare with.
     pub fn between(base: &Revision, subject: &Snapshot, read: impl Fn(&Entry) -> Option<Vec<u8>>) -> Self {
-        let id = |entry: &Entry, like: &str| match entry.git_id() {
-            Some(id) => Some(id.to_owned()),
-            None if entry.kind == Kind::Symlink => Some(object_id(like, "blob", &entry.text)),
-            None => read(entry).map(|contents| object_id(like, "blob", &contents)),
+        let id = |entry: &Entry, like: &str| {
+            entry.git_id(like).or_else(|| read(entry).map(|contents| blob_id(like, &contents)))
         };
         let of_contents = |kind: Kind| matches!(kind, Kind::File | Kind::Executable | Kind::Symlink);
         let mut all: BTreeMap<&str, (Option<&Committed>, Option<&Entry>)> = BTreeMap::new();
@@ -53,7 +51,7 @@ impl Changes {
                 (None, Some(entry)) => new.push((path, entry)),
                 (Some(before), Some(entry)) => {
                     let same_kind = kind_of_mode(before.mode) == entry.kind;
-                    let may_be = entry.git_id().is_some() || before.size == Some(entry.size);
+                    let may_be = entry.git_id(&before.id).is_some() || before.size == Some(entry.size);
                     if !(same_kind && may_be && id(entry, &before.id).as_deref() == Some(&before.id)) {
                         list.push(change(path, ChangeKind::Modified));
                     }
@@ -95,7 +93,7 @@ fn renames(
     let mut after: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     let Some((_, like)) = gone.first() else { return BTreeMap::new() };
     for (path, entry) in new {
-        if entry.git_id().is_none() && !sizes.contains(&Some(entry.size)) {
+        if entry.git_id(&like.id).is_none() && !sizes.contains(&Some(entry.size)) {
             continue;
         }
         if let Some(id) = id(entry, &like.id).filter(|id| before.contains_key(id.as_str())) {

@@ -3,7 +3,9 @@
 
 use super::error::SnapshotError;
 use super::git::{Committed, Listing, Repository};
+use super::memory::{Known, Trees};
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -20,131 +22,180 @@ pub(super) struct Candidate {
     /// Of a repository inside: what it is at.
     pub(super) commit: Option<String>,
     pub(super) committed: Option<Committed>,
+    /// The mode in the index of what is tracked.
+    pub(super) indexed: Option<u32>,
+    /// Which of the sources tracks it.
+    pub(super) source: usize,
 }
 
-/// Adds what belongs to a repository: what it tracks, what it neither tracks nor ignores, and the same of every
-/// repository inside. `below` is the part of it that is verified, `at` is where it stands in the subject.
-pub(super) fn collect(
-    repository: &Repository,
-    below: &[u8],
-    at: &[u8],
-    into: &mut Vec<Candidate>,
-    dirty: &mut bool,
-) -> Result<(), SnapshotError> {
-    let (listing, committed) = std::thread::scope(|scope| {
-        let committed = scope.spawn(|| repository.committed());
-        let listing = repository.list();
-        // A panic of the thread is a bug, and is shown as one.
-        let committed = committed.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        (listing, committed)
-    });
-    let Listing { tracked, untracked } = listing?;
-    let mut committed: HashMap<Vec<u8>, Committed> =
-        committed?.into_iter().map(|entry| (entry.path.clone(), entry)).collect();
-    let relative = |path: &[u8]| {
-        let inside = if below.is_empty() { Some(path) } else { path.strip_prefix(below)?.strip_prefix(b"/") };
-        inside.map(|inside| join(at, inside))
-    };
-    for entry in tracked {
-        let committed = committed.remove(&entry.path);
-        let Some(path) = relative(&entry.path) else { continue };
-        if entry.mode == 0o160_000 {
-            nested(repository, &entry.path, path, true, entry.skipped, committed, into, dirty)?;
-        } else {
-            into.push(Candidate { path, tracked: true, left_out: entry.skipped, commit: None, committed });
-        }
+impl Candidate {
+    pub(super) fn untracked(path: Vec<u8>) -> Self {
+        Self { path, tracked: false, left_out: false, commit: None, committed: None, indexed: None, source: 0 }
     }
-    // What the commit has and the index has not was removed.
-    *dirty |= committed.keys().any(|path| relative(path).is_some());
-    for path in untracked {
-        *dirty |= relative(&path).is_some();
-        let Some(inside) = relative(&path) else { continue };
-        if let Some(folder) = path.strip_suffix(b"/") {
-            let inside = inside.strip_suffix(b"/").unwrap_or(&inside).to_vec();
-            nested(repository, folder, inside, false, false, None, into, dirty)?;
-        } else {
-            into.push(Candidate { path: inside, tracked: false, left_out: false, commit: None, committed: None });
-        }
-    }
-    Ok(())
 }
 
-#[expect(clippy::too_many_arguments, reason = "one recursion of `collect`, with what it already knows")]
-fn nested(
-    outer: &Repository,
-    folder: &[u8],
-    path: Vec<u8>,
-    tracked: bool,
-    skipped: bool,
-    committed: Option<Committed>,
-    into: &mut Vec<Candidate>,
-    dirty: &mut bool,
-) -> Result<(), SnapshotError> {
-    let inner = if skipped { None } else { outer.inner(folder)? };
-    let commit = inner.as_ref().map(|inner| inner.commit.clone().unwrap_or_default());
-    let left_out = inner.is_none();
-    if let Some(inner) = inner {
-        collect(&inner, b"", &path, into, dirty)?;
-    } else {
-        // Git looks no further where a submodule should be; commands see what was put there all the same.
-        let before = into.len();
-        walk(&outer.top.join(std::ffi::OsStr::from_bytes(folder)), &path, false, into)?;
-        *dirty |= into.len() > before;
+/// A repository that entries come from.
+#[derive(Clone)]
+pub(super) struct Source {
+    pub(super) repository: Repository,
+    /// The part of it that is verified.
+    below: Vec<u8>,
+    /// Where it stands in the subject.
+    at: Vec<u8>,
+}
+
+impl Source {
+    /// Where a path of the repository is in the subject. None for what is not in the part that is verified.
+    fn to_subject(&self, path: &[u8]) -> Option<Vec<u8>> {
+        let inside =
+            if self.below.is_empty() { Some(path) } else { path.strip_prefix(&self.below[..])?.strip_prefix(b"/") };
+        inside.map(|inside| join(&self.at, inside))
     }
-    into.push(Candidate { path, tracked, left_out, commit, committed });
-    Ok(())
+
+    /// Where an entry of the subject that comes from here is in the repository.
+    pub(super) fn to_repository(&self, path: &[u8]) -> Vec<u8> {
+        let inside = if self.at.is_empty() { path } else { path.get(self.at.len() + 1..).unwrap_or_default() };
+        join(&self.below, inside)
+    }
+}
+
+/// What belongs to a subject.
+pub(super) struct Collected<'a> {
+    known: Known<'a>,
+    pub(super) candidates: Vec<Candidate>,
+    pub(super) sources: Vec<Source>,
+    /// The trees of the commits that are checked out.
+    pub(super) trees: Trees,
+    /// Whether the names alone show a difference to the commit.
+    pub(super) dirty: bool,
+}
+
+impl<'a> Collected<'a> {
+    /// Nothing yet.
+    pub(super) fn new(known: Known<'a>) -> Self {
+        Self { known, candidates: Vec::new(), sources: Vec::new(), trees: Trees::new(), dirty: false }
+    }
+
+    /// Adds what belongs to a repository: what it tracks, what it neither tracks nor ignores, and the same of every
+    /// repository inside. `below` is the part of it that is verified, `at` is where it stands in the subject.
+    pub(super) fn repository(&mut self, repository: &Repository, below: &[u8], at: &[u8]) -> Result<(), SnapshotError> {
+        let commit = repository.commit.as_deref().unwrap_or_default();
+        let known = self.known.trees.and_then(|trees| trees.get(commit)).cloned();
+        let (listing, tree) = match known {
+            Some(tree) => (repository.list()?, tree),
+            None => std::thread::scope(|scope| -> Result<_, SnapshotError> {
+                let tree = scope.spawn(|| repository.committed());
+                let listing = repository.list();
+                // A panic of the thread is a bug, and is shown as one.
+                let tree = tree.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                Ok((listing?, tree?.into()))
+            })?,
+        };
+        self.trees.insert(commit.to_owned(), Arc::clone(&tree));
+        let Listing { tracked, untracked } = listing;
+        let mut committed: HashMap<&[u8], &Committed> = tree.iter().map(|entry| (&entry.path[..], entry)).collect();
+        let source = self.sources.len();
+        let here = Source { repository: repository.clone(), below: below.to_vec(), at: at.to_vec() };
+        self.sources.push(here.clone());
+        for entry in tracked {
+            let committed = committed.remove(&entry.path[..]).cloned();
+            let Some(path) = here.to_subject(&entry.path) else { continue };
+            let (left_out, indexed) = (entry.skipped, Some(entry.mode));
+            let candidate = Candidate { path, tracked: true, left_out, commit: None, committed, indexed, source };
+            if entry.mode == 0o160_000 {
+                self.nested(repository, &entry.path, candidate)?;
+            } else {
+                self.candidates.push(candidate);
+            }
+        }
+        // What the commit has and the index has not was removed.
+        self.dirty |= committed.keys().any(|path| here.to_subject(path).is_some());
+        for path in untracked {
+            let Some(inside) = here.to_subject(&path) else { continue };
+            self.dirty = true;
+            if let Some(folder) = path.strip_suffix(b"/") {
+                let inside = inside.strip_suffix(b"/").unwrap_or(&inside).to_vec();
+                self.nested(repository, folder, Candidate::untracked(inside))?;
+            } else {
+                self.candidates.push(Candidate::untracked(inside));
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the repository that is in `folder` of another one, and what belongs to it.
+    fn nested(&mut self, outer: &Repository, folder: &[u8], candidate: Candidate) -> Result<(), SnapshotError> {
+        let inner = if candidate.left_out { None } else { outer.inner(folder)? };
+        let commit = inner.as_ref().map(|inner| inner.commit.clone().unwrap_or_default());
+        let left_out = inner.is_none();
+        if let Some(inner) = inner {
+            self.repository(&inner, b"", &candidate.path)?;
+        } else {
+            // Git looks no further where a submodule should be; commands see what was put there all the same.
+            let before = self.candidates.len();
+            self.folder(&outer.top.join(OsStr::from_bytes(folder)), &candidate.path, false)?;
+            self.dirty |= self.candidates.len() > before;
+        }
+        self.candidates.push(Candidate { left_out, commit, ..candidate });
+        Ok(())
+    }
 }
 
 fn join(at: &[u8], inside: &[u8]) -> Vec<u8> {
     if at.is_empty() { inside.to_vec() } else { [at, b"/", inside].concat() }
 }
 
-/// Adds every file of a folder outside version control, less what ignore files in it leave out if they are `heeded`.
-/// Nothing where there is no folder. `at` is where it stands in the subject.
-pub(super) fn walk(folder: &Path, at: &[u8], heeded: bool, into: &mut Vec<Candidate>) -> Result<(), SnapshotError> {
-    if !folder.symlink_metadata().is_ok_and(|found| found.is_dir()) {
-        return Ok(());
-    }
-    // Reading a FIFO of that name would wait for ever, and a device may have no end.
-    let unreadable = Arc::new(OnceLock::new());
-    let fits = {
-        let unreadable = Arc::clone(&unreadable);
-        move |folder: &Path| {
-            let strange = |path: &PathBuf| std::fs::metadata(path).is_ok_and(|m| !m.is_file() && !m.is_dir());
-            let mut read = IGNORE_FILES.iter().filter(|_| heeded).map(|name| folder.join(name));
-            read.find(strange).is_none_or(|path| unreadable.set(path).is_err())
+impl Collected<'_> {
+    /// Adds every file of a folder outside version control, less what ignore files in it leave out if they are `heeded`.
+    /// Nothing where there is no folder. `at` is where it stands in the subject.
+    pub(super) fn folder(&mut self, folder: &Path, at: &[u8], heeded: bool) -> Result<(), SnapshotError> {
+        if !folder.symlink_metadata().is_ok_and(|found| found.is_dir()) {
+            return Ok(());
         }
-    };
-    let within = at.is_empty();
-    if fits(folder) {
-        let walker = ignore::WalkBuilder::new(folder)
-            .standard_filters(heeded)
-            .hidden(false)
-            .parents(false)
-            .git_global(false)
-            .git_exclude(false)
-            .require_git(false)
-            .follow_links(false)
-            // Probity's own state is never part of a subject, and neither is what git keeps of a repository.
-            .filter_entry(move |entry| {
-                let own =
-                    entry.file_name() == ".git" || (within && entry.depth() == 1 && entry.file_name() == ".probity");
-                let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
-                entry.depth() == 0 || (!own && (!is_folder || fits(entry.path())))
-            })
-            .build();
-        for entry in walker {
-            let entry = entry?;
-            if entry.depth() == 0 || entry.file_type().is_some_and(|kind| kind.is_dir()) {
-                continue;
+        // Reading a FIFO of that name would wait for ever, and a device may have no end.
+        let unreadable = Arc::new(OnceLock::new());
+        let fits = {
+            let unreadable = Arc::clone(&unreadable);
+            move |folder: &Path| {
+                let strange = |path: &PathBuf| std::fs::metadata(path).is_ok_and(|m| !m.is_file() && !m.is_dir());
+                let mut read = IGNORE_FILES.iter().filter(|_| heeded).map(|name| folder.join(name));
+                read.find(strange).is_none_or(|path| unreadable.set(path).is_err())
             }
-            let path = entry.path().strip_prefix(folder).unwrap_or(entry.path()).as_os_str().as_bytes();
-            let path = join(at, path);
-            into.push(Candidate { path, tracked: false, left_out: false, commit: None, committed: None });
+        };
+        let within = at.is_empty();
+        if fits(folder) {
+            let walker = ignore::WalkBuilder::new(folder)
+                .standard_filters(heeded)
+                .hidden(false)
+                .parents(false)
+                .git_global(false)
+                .git_exclude(false)
+                .require_git(false)
+                .follow_links(false)
+                // Probity's own state is never part of a subject, and neither is what git keeps of a repository.
+                .filter_entry(move |entry| {
+                    let own = entry.file_name() == ".git"
+                        || (within && entry.depth() == 1 && entry.file_name() == ".probity");
+                    let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+                    entry.depth() == 0 || (!own && (!is_folder || fits(entry.path())))
+                })
+                .build();
+            for entry in walker {
+                let entry = entry?;
+                if entry.depth() == 0 || entry.file_type().is_some_and(|kind| kind.is_dir()) {
+                    continue;
+                }
+                let path = entry.path().strip_prefix(folder).unwrap_or(entry.path()).as_os_str().as_bytes();
+                let path = join(at, path);
+                self.candidates.push(Candidate::untracked(path));
+            }
         }
+        let Some(path) = unreadable.get() else { return Ok(()) };
+        let path = path.strip_prefix(folder).unwrap_or(path).as_os_str().as_bytes();
+        let path = String::from_utf8_lossy(&join(at, path)).into_owned();
+        Err(SnapshotError::Read {
+            path,
+            source: io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"),
+        })
     }
-    let Some(path) = unreadable.get() else { return Ok(()) };
-    let path = path.strip_prefix(folder).unwrap_or(path).as_os_str().as_bytes();
-    let path = String::from_utf8_lossy(&join(at, path)).into_owned();
-    Err(SnapshotError::Read { path, source: io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file") })
 }

@@ -3,6 +3,8 @@
 //! Values only. Times and inode numbers are kept beside an entry to tell whether it has to be read again, and never
 //! get into a digest.
 
+use super::blob::blob_id;
+use super::conversion::Rules;
 use super::pieces::Pieces;
 use crate::model::{Context, Digest, Encoder};
 use rustix::fs::Stat;
@@ -59,27 +61,44 @@ pub struct Entry {
     pub text: Vec<u8>,
     /// Of a file in more than one piece: what each is, to check a part of it alone.
     pub pieces: Option<Pieces>,
+    /// The blob of the commit that these contents are the working form of: they are that blob's, or git makes that blob
+    /// of them. None where that was not shown. The mode is another matter.
+    pub blob: Option<String>,
     /// Git's id of its contents as they lie there, where the commit has something to compare them with.
     pub(super) id: Option<String>,
+    /// What git would make of the contents, where that was worked out.
+    pub(super) converted: Option<Box<Converted>>,
     pub(super) stat: StatKey,
 }
 
 impl Entry {
-    /// Git's id of the object that the contents are, where it is known.
-    pub fn git_id(&self) -> Option<&str> {
-        self.id.as_deref()
+    /// Git's id of the object that the contents are, or that git would make of them; where it is known. `like` is an id of
+    /// the same algorithm.
+    pub fn git_id(&self, like: &str) -> Option<String> {
+        match self.kind {
+            Kind::Symlink => Some(blob_id(like, &self.text)),
+            _ => self.blob.clone().or_else(|| self.id.clone()),
+        }
     }
+}
+
+/// That git, under these rules, makes this blob of some contents, or another one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Converted {
+    pub(super) rules: Rules,
+    pub(super) blob: String,
+    pub(super) same: bool,
 }
 
 /// What shows, without reading it, that a file was not touched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct StatKey {
     pub(super) size: i64,
-    modified: (i64, i64),
-    changed: (i64, i64),
-    inode: u64,
-    device: u64,
-    mode: u32,
+    pub(super) modified: (i64, i64),
+    pub(super) changed: (i64, i64),
+    pub(super) inode: u64,
+    pub(super) device: u64,
+    pub(super) mode: u32,
 }
 
 impl StatKey {

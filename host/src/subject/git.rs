@@ -9,8 +9,9 @@ mod batch;
 
 pub(super) use batch::Batch;
 
+use super::conversion::ATTRIBUTES;
 use std::ffi::OsStr;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -123,6 +124,15 @@ pub struct Listing {
     pub tracked: Vec<Indexed>,
     /// What it neither tracks nor ignores; a repository inside ends with `/`.
     pub untracked: Vec<Vec<u8>>,
+}
+
+/// What the configuration says of how files of the working tree are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// Whether `core.autocrlf` is `true` or `input`.
+    pub autocrlf: bool,
+    /// Whether the executable bit of the file system means anything.
+    pub file_mode: bool,
 }
 
 /// An entry of a commit's tree: mode, object id in hexadecimal.
@@ -248,6 +258,31 @@ impl Repository {
         }
         parse_tree(&answer.stdout).map_err(|message| GitError::Answer { command, message })
     }
+
+    /// What the configuration says of how files are kept. It is read like any other, and nothing that it names is run:
+    /// `config` has no use for hooks, and starts a pager for a terminal only.
+    pub fn settings(&self) -> Result<Settings, GitError> {
+        let command = "config";
+        let answer = call(&self.top, &self.tree, command, &["-z", "--get-regexp", r"^core\.(autocrlf|filemode)$"])?;
+        // It fails without a word where nothing is set.
+        if !answer.success && !answer.stderr.is_empty() {
+            return Err(refusal(&self.top, command, &answer));
+        }
+        Ok(parse_settings(&answer.stdout))
+    }
+
+    /// The values of the attributes that say how contents are converted, for each of these paths, in the order of
+    /// [`ATTRIBUTES`]. Files with attributes are read, and nothing that an attribute names is run.
+    pub(super) fn attributes(&self, paths: &[&[u8]]) -> Result<Vec<[Vec<u8>; ATTRIBUTES.len()]>, GitError> {
+        let command = "check-attr";
+        let arguments: Vec<&str> = ["-z", "--stdin"].into_iter().chain(ATTRIBUTES).collect();
+        let input = paths.iter().flat_map(|path| [path, &b"\0"[..]]).collect::<Vec<_>>().concat();
+        let answer = call_with(&self.top, &self.tree, command, &arguments, &input)?;
+        if !answer.success {
+            return Err(refusal(&self.top, command, &answer));
+        }
+        parse_attributes(&answer.stdout, paths).map_err(|message| GitError::Answer { command, message })
+    }
 }
 
 fn path(bytes: &[u8]) -> PathBuf {
@@ -328,13 +363,29 @@ fn prepared(folder: &Path, tree: &Path, command: &'static str, arguments: &[&str
 }
 
 fn call(folder: &Path, tree: &Path, command: &'static str, arguments: &[&str]) -> Result<Answer, GitError> {
+    call_with(folder, tree, command, arguments, b"")
+}
+
+fn call_with(
+    folder: &Path,
+    tree: &Path,
+    command: &'static str,
+    arguments: &[&str],
+    input: &[u8],
+) -> Result<Answer, GitError> {
     let mut git = prepared(folder, tree, command, arguments)?;
-    git.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    git.stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() })
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut child = git.spawn().map_err(GitError::Missing)?;
     let (Some(mut stdout), Some(mut stderr)) = (child.stdout.take(), child.stderr.take()) else {
         return Err(GitError::Io(io::Error::other("git has no output")));
     };
+    let stdin = child.stdin.take();
     std::thread::scope(|scope| {
+        // Git answers while it reads, so whoever wrote all of it first could wait for ever. One that ends early tells why
+        // by its status.
+        scope.spawn(move || stdin.map(|mut stdin| stdin.write_all(input)));
         let (sender, done) = std::sync::mpsc::channel();
         let errors = scope.spawn(move || {
             let mut text = Vec::new();
@@ -418,6 +469,47 @@ fn parse_tree(output: &[u8]) -> Result<Vec<Committed>, String> {
         .collect()
 }
 
+/// `config -z --get-regexp`: `KEY LF VALUE`, in order of growing precedence; a key alone is `true`.
+fn parse_settings(output: &[u8]) -> Settings {
+    let mut settings = Settings { autocrlf: false, file_mode: true };
+    for record in records(output) {
+        let mut parts = record.splitn(2, |byte| *byte == b'\n');
+        let (key, value) = (parts.next().unwrap_or_default(), parts.next());
+        let value = value.map(|value| String::from_utf8_lossy(value).to_ascii_lowercase());
+        // As git reads a boolean; what is none stops git itself, so it matters little here.
+        let on = match value.as_deref() {
+            None => true,
+            Some("" | "false" | "no" | "off") => false,
+            Some(number) => number.parse::<i64>() != Ok(0),
+        };
+        match key {
+            b"core.autocrlf" => settings.autocrlf = on,
+            b"core.filemode" => settings.file_mode = on,
+            _ => {}
+        }
+    }
+    settings
+}
+
+/// `check-attr -z`: for each path, in order, and each attribute, in order, `PATH NUL ATTRIBUTE NUL VALUE NUL`.
+fn parse_attributes(output: &[u8], paths: &[&[u8]]) -> Result<Vec<[Vec<u8>; ATTRIBUTES.len()]>, String> {
+    let mut fields = output.split(|byte| *byte == 0);
+    let mut parsed = Vec::with_capacity(paths.len());
+    for path in paths {
+        let mut values: [Vec<u8>; ATTRIBUTES.len()] = Default::default();
+        for (attribute, value) in ATTRIBUTES.iter().zip(&mut values) {
+            match (fields.next(), fields.next(), fields.next()) {
+                (Some(of), Some(name), Some(found)) if of == *path && name == attribute.as_bytes() => {
+                    *value = found.to_vec();
+                }
+                (of, ..) => return Err(shown(of.unwrap_or_default())),
+            }
+        }
+        parsed.push(values);
+    }
+    Ok(parsed)
+}
+
 fn split_tab(record: &[u8]) -> Option<(&[u8], &[u8])> {
     let tab = record.iter().position(|byte| *byte == b'\t')?;
     Some((&record[..tab], &record[tab + 1..]))
@@ -430,6 +522,18 @@ fn octal(text: &[u8]) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_last_setting_counts() {
+        let of = |text: &[u8]| {
+            let Settings { autocrlf, file_mode } = parse_settings(text);
+            (autocrlf, file_mode)
+        };
+        assert_eq!(of(b""), (false, true));
+        assert_eq!(of(b"core.autocrlf\ninput\0core.filemode\nfalse\0"), (true, false));
+        assert_eq!(of(b"core.autocrlf\ntrue\0core.autocrlf\nfalse\0core.filemode\0"), (false, true));
+        assert_eq!(of(b"core.filemode\n0\0core.autocrlf\n1\0"), (true, false));
+    }
 
     #[test]
     fn names_may_hold_anything_but_nul() {

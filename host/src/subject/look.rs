@@ -9,30 +9,27 @@ use super::collect::Candidate;
 use super::entry::{Entry, Kind, StatKey};
 use super::error::SnapshotError;
 use super::git::Committed;
+use super::memory::Known;
 use super::pieces::{PIECE, Pieces, piece};
 use crate::model::Digest;
 use rustix::fs::FileType;
-use std::collections::HashMap;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The entry as it is, and whether it is as the commit has it. None where there is nothing at that path.
-pub(super) type Looked = Option<(Entry, bool)>;
+/// The entry as it is. None where there is nothing at that path.
+pub(super) type Looked = Option<Entry>;
 
 pub(super) fn look_at_all(
-    root: &Path,
+    root: &Root,
     candidates: &[Candidate],
-    known: &HashMap<&[u8], &Entry>,
+    known: Known<'_>,
+    learnt: &AtomicBool,
 ) -> Result<Vec<Looked>, SnapshotError> {
-    let open = Root::open(root).map_err(|source| SnapshotError::Read { path: ".".to_owned(), source })?;
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(8);
     let share = candidates.len().div_ceil(threads).max(1);
     let parts: Vec<Result<Vec<Looked>, SnapshotError>> = std::thread::scope(|scope| {
-        let look = |part| {
-            let open = &open;
-            scope.spawn(move || Looker { root: open, folder: None, known }.look_at(part))
-        };
+        let look = |part| scope.spawn(move || Looker { root, folder: None, known, learnt }.look_at(part));
         let threads: Vec<_> = candidates.chunks(share).map(look).collect();
         threads
             .into_iter()
@@ -48,16 +45,16 @@ pub(super) fn look_at_all(
 
 /// The file at `path` below `root`, outside of any subject. None where there is none.
 pub fn look_at(root: &Root, path: &[u8]) -> io::Result<Option<Entry>> {
-    let candidate = Candidate { path: path.to_vec(), tracked: false, left_out: false, commit: None, committed: None };
-    let looked = Looker { root, folder: None, known: &HashMap::new() }.look(&candidate)?;
-    Ok(looked.map(|(entry, _)| entry))
+    let candidate = Candidate::untracked(path.to_vec());
+    Looker { root, folder: None, known: Known::nothing(), learnt: &AtomicBool::new(false) }.look(&candidate)
 }
 
 struct Looker<'a> {
     root: &'a Root,
     /// The folder of the last entry: neighbours share it, and opening it by handle keeps links out.
     folder: Option<(Vec<u8>, Option<OwnedFd>)>,
-    known: &'a HashMap<&'a [u8], &'a Entry>,
+    known: Known<'a>,
+    learnt: &'a AtomicBool,
 }
 
 impl Looker<'_> {
@@ -75,8 +72,7 @@ impl Looker<'_> {
 
     fn look(&mut self, candidate: &Candidate) -> io::Result<Looked> {
         if let Some(commit) = &candidate.commit {
-            let clean = candidate.committed.as_ref().is_some_and(|c| commit.ends_with(&format!(":{}", c.id)));
-            return Ok(Some((entry(candidate, Kind::Submodule, commit.as_bytes(), StatKey::default()), clean)));
+            return Ok(Some(entry(candidate, Kind::Submodule, commit.as_bytes(), StatKey::default())));
         }
         let cut = candidate.path.iter().rposition(|byte| *byte == b'/');
         let (folder, name) =
@@ -98,52 +94,53 @@ impl Looker<'_> {
             None => None,
         };
         let Some((opened, stat)) = stat else {
-            let left_out = || (entry(candidate, Kind::LeftOut, b"", StatKey::default()), true);
+            let left_out = || entry(candidate, Kind::LeftOut, b"", StatKey::default());
             return Ok(candidate.left_out.then(left_out));
         };
         let key = StatKey::of(&stat);
         let committed = candidate.committed.as_ref();
-        match FileType::from_raw_mode(stat.st_mode) {
+        let entry = match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => {
                 let kind = if stat.st_mode & 0o100 == 0 { Kind::File } else { Kind::Executable };
-                let mode = if kind == Kind::Executable { 0o100_755 } else { 0o100_644 };
-                let clean = |id: Option<&String>| committed.is_some_and(|c| c.mode == mode && Some(&c.id) == id);
-                let untouched = |known: &&&Entry| known.stat == key && known.id.is_some() == committed.is_some();
-                if let Some(known) = self.known.get(candidate.path.as_slice()).filter(untouched) {
-                    let entry = Entry { tracked: candidate.tracked, ..(*known).clone() };
-                    let clean = clean(entry.id.as_ref());
-                    return Ok(Some((entry, clean)));
-                }
-                match beneath::file_in(opened, name) {
-                    Ok(file) => {
-                        let Hashed { size, digest, pieces, id } =
-                            hash(file, u64::try_from(key.size).unwrap_or(0), committed)?;
-                        let clean = clean(id.as_ref());
-                        let path = candidate.path.clone();
-                        let tracked = candidate.tracked;
-                        let entry =
-                            Entry { path, kind, size, digest, tracked, text: Vec::new(), pieces, id, stat: key };
-                        Ok(Some((entry, clean)))
+                let alike = |known: &Entry| match (&known.id, committed) {
+                    (Some(id), Some(committed)) => id.len() == committed.id.len(),
+                    (None, None) => true,
+                    _ => false,
+                };
+                let untouched = |known: &&Entry| known.stat == key && alike(known);
+                let mut entry = if let Some(known) = self.known.get(&candidate.path).filter(untouched) {
+                    Entry { tracked: candidate.tracked, kind, ..known.clone() }
+                } else {
+                    self.learnt.store(true, Ordering::Relaxed);
+                    match beneath::file_in(opened, name) {
+                        Ok(file) => {
+                            let Hashed { size, digest, pieces, id } =
+                                hash(file, u64::try_from(key.size).unwrap_or(0), committed)?;
+                            Entry { size, digest, pieces, id, ..entry(candidate, kind, b"", key) }
+                        }
+                        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                            entry(candidate, Kind::Unreadable, b"", key)
+                        }
+                        Err(error) => return Err(error),
                     }
-                    Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                        Ok(Some((entry(candidate, Kind::Unreadable, b"", key), false)))
-                    }
-                    Err(error) => Err(error),
-                }
+                };
+                entry.blob = committed.map(|c| c.id.clone()).filter(|id| entry.id.as_ref() == Some(id));
+                entry
             }
             FileType::Symlink => {
                 let text = beneath::link_in(opened, name)?;
-                let clean = committed.is_some_and(|c| c.mode == 0o120_000 && blob_id(&c.id, &text) == c.id);
-                Ok(Some((entry(candidate, Kind::Symlink, &text, key), clean)))
+                let blob = committed.map(|c| c.id.clone()).filter(|id| blob_id(id, &text) == *id);
+                Entry { blob, ..entry(candidate, Kind::Symlink, &text, key) }
             }
             // A tracked file whose place a folder took is gone; what the folder holds is listed by itself. The folder
             // of a submodule that was not initialised is left out.
             FileType::Directory => {
-                let left_out = || (entry(candidate, Kind::LeftOut, b"", StatKey::default()), true);
-                Ok(candidate.left_out.then(left_out))
+                let left_out = || entry(candidate, Kind::LeftOut, b"", StatKey::default());
+                return Ok(candidate.left_out.then(left_out));
             }
-            _ => Ok(Some((entry(candidate, Kind::Special, b"", key), false))),
-        }
+            _ => entry(candidate, Kind::Special, b"", key),
+        };
+        Ok(Some(entry))
     }
 }
 
@@ -151,7 +148,7 @@ fn entry(candidate: &Candidate, kind: Kind, contents: &[u8], stat: StatKey) -> E
     let (path, tracked) = (candidate.path.clone(), candidate.tracked);
     let text = if kind == Kind::Symlink { contents.to_vec() } else { Vec::new() };
     let (size, digest) = (contents.len() as u64, Digest::of(contents));
-    Entry { path, kind, size, digest, tracked, text, pieces: None, id: None, stat }
+    Entry { path, kind, size, digest, tracked, text, pieces: None, blob: None, id: None, converted: None, stat }
 }
 
 /// Nothing is there, or what is there on the way is no folder (a link or a file took its place).

@@ -18,6 +18,11 @@ impl Pieces {
         (values.len() >= 2).then(|| Self(values.into()))
     }
 
+    /// The values, in order.
+    pub(super) fn values(&self) -> &[ChainingValue] {
+        &self.0
+    }
+
     /// The digest of the whole file.
     pub(super) fn root(&self) -> blake3::Hash {
         let (left, right) = halves(&self.0);

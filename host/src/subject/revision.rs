@@ -83,7 +83,9 @@ impl Workspace {
                 tracked: true,
                 text: Vec::new(),
                 pieces: None,
+                blob: Some(committed.id.clone()),
                 id: Some(committed.id.clone()),
+                converted: None,
                 stat: StatKey::default(),
             };
             if kind != Kind::LeftOut {

@@ -1,15 +1,19 @@
 //! The snapshot: path, kind and content digest of every entry, taken once, in one order.
 
-use super::collect::{collect, walk};
+use super::beneath::Root;
+use super::collect::Collected;
+use super::difference;
 use super::entry::{Entry, Kind, tree_digest};
 use super::error::SnapshotError;
 use super::git::{GitError, Repository};
 use super::look::look_at_all;
-use crate::model::Digest;
-use std::collections::{BTreeMap, HashMap};
+use super::memory::{Known, Memory, Trees};
+use crate::model::{Digest, Remark};
+use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::sync::atomic::AtomicBool;
+use std::time::{Instant, SystemTime};
 
 /// Where a subject is taken from.
 #[derive(Debug, Clone)]
@@ -35,6 +39,13 @@ pub struct Snapshot {
     pub dirty: Option<bool>,
     /// Whether it is a revision of the repository, whose contents are git's objects and not the working tree's files.
     pub revision: bool,
+    /// What may be as the commit has it, though nobody can say so without running what a repository says: each with the
+    /// reason. It counts as changed.
+    pub unproven: Vec<Remark>,
+    /// The trees of the commits that are checked out.
+    pub(super) trees: Trees,
+    /// Whether something had to be read for it that was not known before.
+    pub(super) learnt: bool,
     pub(super) taken: SystemTime,
 }
 
@@ -48,53 +59,77 @@ impl Workspace {
         Ok(Self { root: root.to_owned(), repository, below })
     }
 
-    /// Takes the subject. Entries of `previous` that were not touched since are not read again.
+    /// Takes the subject. Files of `previous` that were not touched since are not read again.
     pub fn snapshot(&self, previous: Option<&Snapshot>) -> Result<Snapshot, SnapshotError> {
+        self.take(previous.map_or_else(Known::nothing, Snapshot::known))
+    }
+
+    /// Takes the subject. Files that are remembered and were not touched since are not read again.
+    pub fn snapshot_with(&self, memory: Option<&Memory>) -> Result<Snapshot, SnapshotError> {
+        self.take(memory.map_or_else(Known::nothing, Memory::known))
+    }
+
+    fn take(&self, known: Known<'_>) -> Result<Snapshot, SnapshotError> {
+        let clock = Instant::now();
         let taken = SystemTime::now();
-        let mut candidates = Vec::new();
-        let mut dirty = false;
-        if let Some(repository) = &self.repository {
-            collect(repository, &self.below, b"", &mut candidates, &mut dirty)?;
-        } else {
-            walk(&self.root, b"", true, &mut candidates)?;
+        let learnt = AtomicBool::new(false);
+        let mut collected = Collected::new(known);
+        match &self.repository {
+            Some(repository) => collected.repository(repository, &self.below, b"")?,
+            None => collected.folder(&self.root, b"", true)?,
         }
-        candidates.sort_by(|a, b| a.path.cmp(&b.path));
-        let known: HashMap<&[u8], &Entry> = previous
-            .iter()
-            .flat_map(|snapshot| snapshot.entries.iter().filter(|entry| !entry.stat.is_fresh(snapshot.taken)))
-            .map(|entry| (entry.path.as_slice(), entry))
-            .collect();
-        let looked = look_at_all(&self.root, &candidates, &known)?;
-        let mut entries = Vec::with_capacity(candidates.len());
-        for (candidate, looked) in candidates.into_iter().zip(looked) {
-            let Some((entry, clean)) = looked else {
+        collected.candidates.sort_by(|a, b| a.path.cmp(&b.path));
+        let root = Root::open(&self.root).map_err(|source| SnapshotError::Read { path: ".".to_owned(), source })?;
+        let mut looked = look_at_all(&root, &collected.candidates, known, &learnt)?;
+        let unproven = difference::settle(&root, &collected, &mut looked, &learnt)?;
+        let mut dirty = collected.dirty;
+        let mut entries = Vec::with_capacity(looked.len());
+        for (candidate, looked) in collected.candidates.iter().zip(looked) {
+            let Some(entry) = looked else {
                 // Deleted in the working tree: not part of the subject, and a difference to the commit.
                 dirty |= candidate.committed.is_some();
                 continue;
             };
-            dirty |= !clean;
+            dirty |= !difference::is_clean(candidate, &entry);
             entries.push(entry);
         }
         let commit = self.repository.as_ref().and_then(|repository| repository.commit.clone());
-        Ok(Snapshot::new(entries, commit, self.repository.is_some().then_some(dirty), taken))
+        let snapshot = Snapshot::new(entries, commit, self.repository.is_some().then_some(dirty), taken);
+        let learnt = learnt.into_inner() || known.trees.is_none_or(|known| !known.keys().eq(collected.trees.keys()));
+        tracing::debug!(entries = snapshot.entries.len(), learnt, elapsed = ?clock.elapsed(), "snapshot");
+        Ok(Snapshot { unproven, trees: collected.trees, learnt, ..snapshot })
     }
 }
 
 impl Snapshot {
     /// A subject of these entries, which are sorted bytewise by path. `taken` is when the first of them was looked at.
     pub(super) fn new(entries: Vec<Entry>, commit: Option<String>, dirty: Option<bool>, taken: SystemTime) -> Self {
-        Self { tree: tree_digest(&entries), entries, commit, dirty, revision: false, taken }
+        Self {
+            tree: tree_digest(&entries),
+            entries,
+            commit,
+            dirty,
+            revision: false,
+            unproven: Vec::new(),
+            trees: Trees::new(),
+            learnt: false,
+            taken,
+        }
+    }
+
+    fn known(&self) -> Known<'_> {
+        Known::new(&self.entries, &self.trees, self.taken)
     }
 
     /// Every file of a folder that is no subject: nothing in it is ignored.
     pub fn of_folder(folder: &Path) -> Result<Self, SnapshotError> {
         let taken = SystemTime::now();
-        let mut candidates = Vec::new();
-        walk(folder, b"", false, &mut candidates)?;
-        candidates.sort_by(|a, b| a.path.cmp(&b.path));
-        let looked = look_at_all(folder, &candidates, &HashMap::new())?;
-        let entries = looked.into_iter().flatten().map(|(entry, _)| entry).collect();
-        Ok(Self::new(entries, None, None, taken))
+        let open = Root::open(folder).map_err(|source| SnapshotError::Read { path: ".".to_owned(), source })?;
+        let mut collected = Collected::new(Known::nothing());
+        collected.folder(folder, b"", false)?;
+        collected.candidates.sort_by(|a, b| a.path.cmp(&b.path));
+        let looked = look_at_all(&open, &collected.candidates, Known::nothing(), &AtomicBool::new(false))?;
+        Ok(Self::new(looked.into_iter().flatten().collect(), None, None, taken))
     }
 
     /// The entry at `path`.

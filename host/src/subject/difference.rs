@@ -1,0 +1,154 @@
+//! What of the tree differs from its commit, as git would say it: contents that git would turn into the commit's blob
+//! are that blob's, and an executable bit that the repository does not go by is that of the index.
+//!
+//! Git is asked only about entries that differ as they lie there, so a tree without such entries costs nothing.
+
+use super::beneath::Root;
+use super::collect::{Candidate, Collected, Source};
+use super::conversion::{MAX_CONVERTED, Rules, lfs_pointer};
+use super::entry::{Converted, Entry, Kind};
+use super::error::SnapshotError;
+use super::git::Settings;
+use super::look::Looked;
+use crate::model::{Digest, Remark};
+use std::io::{self, Read as _};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+const EXECUTABLE: u32 = 0o100_755;
+const LINK: u32 = 0o120_000;
+
+/// Works out, for what differs as it lies there, whether it differs for git; puts that into the entries, and returns
+/// what could not be worked out, with the reason.
+pub(super) fn settle(
+    root: &Root,
+    collected: &Collected<'_>,
+    looked: &mut [Looked],
+    learnt: &AtomicBool,
+) -> Result<Vec<Remark>, SnapshotError> {
+    let mut remarks = Vec::new();
+    let mut differ: Vec<Vec<usize>> = collected.sources.iter().map(|_| Vec::new()).collect();
+    for (at, (candidate, entry)) in collected.candidates.iter().zip(looked.iter()).enumerate() {
+        if let (Some(entry), Some(list)) = (entry, differ.get_mut(candidate.source))
+            && candidate.indexed.is_some()
+            && (other_bit(candidate, entry) || other_contents(candidate, entry))
+        {
+            list.push(at);
+        }
+    }
+    for (source, differ) in collected.sources.iter().zip(differ) {
+        if !differ.is_empty() {
+            remarks.extend(settle_one(root, source, collected, &differ, looked, learnt)?);
+        }
+    }
+    Ok(remarks)
+}
+
+/// Whether an entry is as the commit has it. True for what a sparse checkout left out.
+pub(super) fn is_clean(candidate: &Candidate, entry: &Entry) -> bool {
+    let Some(committed) = &candidate.committed else { return false };
+    let same = entry.blob.is_some();
+    match entry.kind {
+        Kind::File => same && committed.mode != EXECUTABLE && committed.mode != LINK,
+        Kind::Executable => same && committed.mode == EXECUTABLE,
+        Kind::Symlink => same && committed.mode == LINK,
+        Kind::Submodule => candidate.commit.as_ref().is_some_and(|at| at.ends_with(&format!(":{}", committed.id))),
+        Kind::LeftOut => true,
+        Kind::Unreadable | Kind::Special => false,
+    }
+}
+
+fn other_bit(candidate: &Candidate, entry: &Entry) -> bool {
+    match entry.kind {
+        Kind::File => candidate.indexed == Some(EXECUTABLE),
+        Kind::Executable => candidate.indexed.is_some_and(|mode| mode != EXECUTABLE),
+        Kind::Symlink | Kind::Submodule | Kind::LeftOut | Kind::Unreadable | Kind::Special => false,
+    }
+}
+
+fn other_contents(candidate: &Candidate, entry: &Entry) -> bool {
+    let file = matches!(entry.kind, Kind::File | Kind::Executable);
+    file && entry.blob.is_none() && candidate.committed.as_ref().is_some_and(|committed| committed.mode != LINK)
+}
+
+fn settle_one(
+    root: &Root,
+    source: &Source,
+    collected: &Collected<'_>,
+    differ: &[usize],
+    looked: &mut [Looked],
+    learnt: &AtomicBool,
+) -> Result<Vec<Remark>, SnapshotError> {
+    let mut remarks = Vec::new();
+    let Settings { autocrlf, file_mode } = source.repository.settings()?;
+    let mut contents = Vec::new();
+    for at in differ {
+        let (candidate, Some(entry)) = (&collected.candidates[*at], &mut looked[*at]) else { continue };
+        if !file_mode && other_bit(candidate, entry) {
+            entry.kind = if candidate.indexed == Some(EXECUTABLE) { Kind::Executable } else { Kind::File };
+        }
+        if other_contents(candidate, entry) {
+            contents.push((*at, source.to_repository(&entry.path)));
+        }
+    }
+    if contents.is_empty() {
+        return Ok(remarks);
+    }
+    let paths: Vec<&[u8]> = contents.iter().map(|(_, path)| path.as_slice()).collect();
+    let rules = source.repository.attributes(&paths)?;
+    for ((at, _), values) in contents.iter().zip(rules) {
+        let (Some(committed), Some(entry)) = (&collected.candidates[*at].committed, &mut looked[*at]) else { continue };
+        let values = values.each_ref().map(Vec::as_slice);
+        let rules = Rules::of(&values, autocrlf);
+        let known = entry.converted.as_ref().filter(|known| known.rules == rules && known.blob == committed.id);
+        let same = if let Some(known) = known {
+            known.same
+        } else {
+            learnt.store(true, Ordering::Relaxed);
+            makes(root, entry, &rules, &committed.id)
+        };
+        if let (Rules::Unknown(what), false) = (&rules, same) {
+            let path = String::from_utf8_lossy(&entry.path).into_owned();
+            remarks.push(Remark { path, why: format!("{what} is not run, so it counts as changed") });
+        }
+        entry.blob = same.then(|| committed.id.clone());
+        entry.converted = Some(Box::new(Converted { rules, blob: committed.id.clone(), same }));
+    }
+    Ok(remarks)
+}
+
+/// Whether git makes that blob of the contents, which are read again: those that have the entry's digest, or none.
+fn makes(root: &Root, entry: &Entry, rules: &Rules, id: &str) -> bool {
+    let made = match rules {
+        Rules::Builtin { .. } if entry.size > MAX_CONVERTED => Ok(false),
+        Rules::Builtin { .. } => contents(root, entry).map(|bytes| bytes.is_some_and(|bytes| rules.makes(&bytes, id))),
+        Rules::Lfs => pointer(root, entry)
+            .map(|pointer| pointer.is_some_and(|pointer| super::blob::blob_id(id, pointer.as_bytes()) == id)),
+        Rules::Unknown(_) => Ok(false),
+    };
+    // What cannot be read again has moved, and what moved is not as the commit has it.
+    made.unwrap_or(false)
+}
+
+fn contents(root: &Root, entry: &Entry) -> io::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    root.file(&entry.path)?.take(entry.size.saturating_add(1)).read_to_end(&mut bytes)?;
+    Ok((Digest::of(&bytes) == entry.digest).then_some(bytes))
+}
+
+fn pointer(root: &Root, entry: &Entry) -> io::Result<Option<String>> {
+    use sha2::Digest as _;
+    let mut file = root.file(&entry.path)?.take(entry.size.saturating_add(1));
+    let mut buffer = vec![0; 1 << 16];
+    let (mut sha, mut whole, mut size) = (sha2::Sha256::new(), blake3::Hasher::new(), 0);
+    loop {
+        let count = file.read(&mut buffer)?;
+        if count == 0 {
+            break;
+        }
+        sha.update(&buffer[..count]);
+        whole.update(&buffer[..count]);
+        size += count as u64;
+    }
+    let same = Digest::from_hash(whole.finalize()) == entry.digest;
+    Ok(same.then(|| lfs_pointer(&sha.finalize(), size)))
+}

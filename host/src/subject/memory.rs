@@ -1,0 +1,377 @@
+//! What one snapshot leaves for the next, as bytes: for each file that was read what showed that it was not touched and
+//! what was found in it, and for each commit its tree.
+//!
+//! Values only: whoever keeps the bytes makes sure that they come back as they were. Bytes that do not read are no
+//! memory at all. Entries that could have been written again without a trace are never kept.
+
+use super::conversion::{Encoding, Ends, Rules};
+use super::entry::{Converted, Entry, Kind, StatKey};
+use super::git::Committed;
+use super::pieces::Pieces;
+use super::snapshot::Snapshot;
+use crate::model::{Digest, hex};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// The trees of commits, by commit. What a commit's id stands for never changes.
+pub(super) type Trees = BTreeMap<String, Arc<[Committed]>>;
+
+/// What is known from an earlier snapshot of the same folder.
+#[derive(Debug)]
+pub struct Memory {
+    /// Sorted bytewise by path.
+    entries: Vec<Entry>,
+    trees: Trees,
+    taken: SystemTime,
+}
+
+/// What a new snapshot looks things up in.
+#[derive(Clone, Copy)]
+pub(super) struct Known<'a> {
+    entries: &'a [Entry],
+    pub(super) trees: Option<&'a Trees>,
+    taken: SystemTime,
+}
+
+impl<'a> Known<'a> {
+    pub(super) fn nothing() -> Self {
+        Self { entries: &[], trees: None, taken: UNIX_EPOCH }
+    }
+
+    pub(super) fn new(entries: &'a [Entry], trees: &'a Trees, taken: SystemTime) -> Self {
+        Self { entries, trees: Some(trees), taken }
+    }
+
+    /// The entry that was at this path, if it could not have been written again without its times moving.
+    pub(super) fn get(&self, path: &[u8]) -> Option<&'a Entry> {
+        let found = self.entries.binary_search_by(|entry| entry.path.as_slice().cmp(path)).ok()?;
+        self.entries.get(found).filter(|entry| !entry.stat.is_fresh(self.taken))
+    }
+}
+
+impl Memory {
+    pub(super) fn known(&self) -> Known<'_> {
+        Known::new(&self.entries, &self.trees, self.taken)
+    }
+
+    /// Reads what [`Snapshot::remember`] gave.
+    pub fn read(bytes: &[u8]) -> Option<Self> {
+        let mut reader = Reader(bytes);
+        let taken = UNIX_EPOCH.checked_add(Duration::new(reader.u64()?, reader.u32()?))?;
+        let mut entries = Vec::new();
+        for _ in 0..reader.u32()? {
+            entries.push(reader.entry()?);
+        }
+        let mut trees = Trees::new();
+        for _ in 0..reader.u32()? {
+            let commit = String::from_utf8(reader.bytes()?.to_vec()).ok()?;
+            let mut tree = Vec::new();
+            for _ in 0..reader.u32()? {
+                tree.push(Committed {
+                    path: reader.bytes()?.to_vec(),
+                    mode: reader.u32()?,
+                    id: reader.id()?,
+                    size: None,
+                });
+            }
+            trees.insert(commit, tree.into());
+        }
+        reader.0.is_empty().then_some(Self { entries, trees, taken })
+    }
+}
+
+impl Snapshot {
+    /// What the next snapshot of the same folder can rely on. None where nothing was learnt that the last one did not
+    /// know, or where it cannot be written down.
+    pub fn remember(&self) -> Option<Vec<u8>> {
+        let taken = self.taken.duration_since(UNIX_EPOCH).ok().filter(|_| self.learnt)?;
+        let mut writer = Writer(Vec::with_capacity(self.entries.len() * 160));
+        writer.u64(taken.as_secs());
+        writer.u32(taken.subsec_nanos());
+        let kept = |entry: &&Entry| {
+            matches!(entry.kind, Kind::File | Kind::Executable)
+                && u64::try_from(entry.stat.size) == Ok(entry.size)
+                && !entry.stat.is_fresh(self.taken)
+        };
+        let kept: Vec<&Entry> = self.entries.iter().filter(kept).collect();
+        writer.count(kept.len())?;
+        for entry in kept {
+            writer.entry(entry)?;
+        }
+        writer.count(self.trees.len())?;
+        for (commit, tree) in &self.trees {
+            writer.bytes(commit.as_bytes())?;
+            writer.count(tree.len())?;
+            for entry in tree.iter() {
+                writer.bytes(&entry.path)?;
+                writer.u32(entry.mode);
+                writer.id(&entry.id)?;
+            }
+        }
+        Some(writer.0)
+    }
+}
+
+/// Integers are little-endian, and what has a length is preceded by it.
+struct Writer(Vec<u8>);
+
+impl Writer {
+    fn u64(&mut self, value: u64) {
+        self.0.extend_from_slice(&value.to_le_bytes());
+    }
+
+    fn u32(&mut self, value: u32) {
+        self.0.extend_from_slice(&value.to_le_bytes());
+    }
+
+    fn count(&mut self, count: usize) -> Option<()> {
+        self.u32(u32::try_from(count).ok()?);
+        Some(())
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) -> Option<()> {
+        self.count(bytes.len())?;
+        self.0.extend_from_slice(bytes);
+        Some(())
+    }
+
+    /// An id in hexadecimal, as the bytes it stands for.
+    fn id(&mut self, id: &str) -> Option<()> {
+        let (pairs, rest) = id.as_bytes().as_chunks::<2>();
+        self.0.push(u8::try_from(pairs.len()).ok().filter(|_| rest.is_empty())?);
+        for pair in pairs {
+            self.0.push(u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?);
+        }
+        Some(())
+    }
+
+    fn entry(&mut self, entry: &Entry) -> Option<()> {
+        self.bytes(&entry.path)?;
+        let StatKey { size, modified, changed, inode, device, mode } = entry.stat;
+        for value in [size, modified.0, modified.1, changed.0, changed.1] {
+            self.0.extend_from_slice(&value.to_le_bytes());
+        }
+        self.u64(inode);
+        self.u64(device);
+        self.u32(mode);
+        self.0.extend_from_slice(entry.digest.as_bytes());
+        self.id(entry.id.as_deref().unwrap_or_default())?;
+        match &entry.converted {
+            Some(converted) => self.converted(converted)?,
+            None => self.0.push(0),
+        }
+        let pieces = entry.pieces.as_ref().map_or(&[][..], Pieces::values);
+        self.count(pieces.len())?;
+        self.0.extend(pieces.as_flattened());
+        Some(())
+    }
+
+    fn converted(&mut self, converted: &Converted) -> Option<()> {
+        match &converted.rules {
+            Rules::Builtin { ends, ident, encoding } => {
+                let ends = match ends {
+                    Ends::Kept => 0,
+                    Ends::Text => 1,
+                    Ends::Guessed => 2,
+                };
+                let encoding = match encoding {
+                    None => 0,
+                    Some(Encoding::Utf16) => 1,
+                    Some(Encoding::Utf16Le) => 2,
+                    Some(Encoding::Utf16Be) => 3,
+                };
+                self.0.extend([1, ends, u8::from(*ident), encoding]);
+            }
+            Rules::Lfs => self.0.push(2),
+            // It costs nothing to find out again.
+            Rules::Unknown(_) => {
+                self.0.push(0);
+                return Some(());
+            }
+        }
+        self.id(&converted.blob)?;
+        self.0.push(converted.same.into());
+        Some(())
+    }
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (array, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(*array)
+    }
+
+    fn u8(&mut self) -> Option<u8> {
+        self.array::<1>().map(|[byte]| byte)
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    fn i64(&mut self) -> Option<i64> {
+        self.array().map(i64::from_le_bytes)
+    }
+
+    fn take(&mut self, count: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(count)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn bytes(&mut self) -> Option<&'a [u8]> {
+        let count = usize::try_from(self.u32()?).ok()?;
+        self.take(count)
+    }
+
+    fn id(&mut self) -> Option<String> {
+        let count = usize::from(self.u8()?);
+        self.take(count).map(hex)
+    }
+
+    fn entry(&mut self) -> Option<Entry> {
+        let path = self.bytes()?.to_vec();
+        let size = self.i64()?;
+        let (modified, changed) = ((self.i64()?, self.i64()?), (self.i64()?, self.i64()?));
+        let (inode, device, mode) = (self.u64()?, self.u64()?, self.u32()?);
+        let stat = StatKey { size, modified, changed, inode, device, mode };
+        let digest = Digest::from_hash(self.array()?.into());
+        let id = Some(self.id()?).filter(|id| !id.is_empty());
+        let converted = match self.u8()? {
+            0 => None,
+            kind => Some(Box::new(self.converted(kind)?)),
+        };
+        let count = usize::try_from(self.u32()?).ok()?;
+        let pieces = self.take(count.checked_mul(32)?)?.as_chunks().0.to_vec();
+        Some(Entry {
+            path,
+            // What it is, is looked at each time.
+            kind: Kind::File,
+            size: u64::try_from(size).ok()?,
+            digest,
+            tracked: false,
+            text: Vec::new(),
+            pieces: Pieces::new(pieces),
+            blob: None,
+            id,
+            converted,
+            stat,
+        })
+    }
+
+    fn converted(&mut self, kind: u8) -> Option<Converted> {
+        let rules = match kind {
+            1 => {
+                let ends = match self.u8()? {
+                    0 => Ends::Kept,
+                    1 => Ends::Text,
+                    2 => Ends::Guessed,
+                    _ => return None,
+                };
+                let ident = self.u8()? == 1;
+                let encoding = match self.u8()? {
+                    0 => None,
+                    1 => Some(Encoding::Utf16),
+                    2 => Some(Encoding::Utf16Le),
+                    3 => Some(Encoding::Utf16Be),
+                    _ => return None,
+                };
+                Rules::Builtin { ends, ident, encoding }
+            }
+            2 => Rules::Lfs,
+            _ => return None,
+        };
+        Some(Converted { rules, blob: self.id()?, same: self.u8()? == 1 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn snapshot() -> Snapshot {
+        let stat = |changed| StatKey {
+            size: 3 << 20,
+            modified: (5, 6),
+            changed: (changed, 7),
+            inode: u64::MAX,
+            device: 9,
+            mode: 0o100_644,
+        };
+        let entry = |path: &[u8], changed, rules: Option<Rules>| Entry {
+            path: path.to_vec(),
+            kind: Kind::Executable,
+            size: 3 << 20,
+            digest: Digest::of(path),
+            tracked: true,
+            text: Vec::new(),
+            pieces: Pieces::new(vec![[1; 32], [2; 32], [3; 32]]),
+            blob: None,
+            id: Some("ab".repeat(20)),
+            converted: rules.map(|rules| Box::new(Converted { rules, blob: "cd".repeat(20), same: true })),
+            stat: stat(changed),
+        };
+        let builtin = Rules::Builtin { ends: Ends::Guessed, ident: true, encoding: Some(Encoding::Utf16Be) };
+        let entries =
+            vec![entry(b"a\xff\n", 100, Some(builtin)), entry(b"b", 100, Some(Rules::Lfs)), entry(b"c", 1000, None)];
+        let taken = UNIX_EPOCH + Duration::new(1000, 8_000_000);
+        let tree = [Committed { path: b"x y".to_vec(), mode: 0o120_000, id: "ef".repeat(32), size: None }];
+        let trees = [("sha256:00".to_owned(), tree.into())].into();
+        Snapshot { trees, learnt: true, ..Snapshot::new(entries, None, None, taken) }
+    }
+
+    #[test]
+    fn what_is_remembered_is_what_was() {
+        let snapshot = snapshot();
+        let memory = Memory::read(&snapshot.remember().unwrap()).unwrap();
+        assert_eq!(memory.trees, snapshot.trees);
+        let known = memory.known();
+        for entry in &snapshot.entries[..2] {
+            let kind = Kind::File;
+            assert_eq!(known.get(&entry.path), Some(&Entry { kind, tracked: false, ..entry.clone() }));
+        }
+        assert_eq!(memory.entries.len(), 2, "what was touched in the last tick is not kept");
+        assert_eq!(Snapshot { learnt: false, ..snapshot }.remember(), None);
+    }
+
+    #[test]
+    fn an_unchanged_tree_is_not_read_again_and_a_changed_file_is() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["a", "b"] {
+            std::fs::write(folder.path().join(name), name).unwrap();
+        }
+        let workspace = crate::subject::Workspace::of(folder.path()).unwrap();
+        let first = workspace.snapshot(None).unwrap();
+        let mut memory = first.remember().unwrap();
+        // Until the clock has moved on, what was just written is read again.
+        let until = SystemTime::now() + Duration::from_secs(10);
+        let again = loop {
+            let again = workspace.snapshot_with(Memory::read(&memory).as_ref()).unwrap();
+            let Some(more) = again.remember() else { break again };
+            memory = more;
+            assert!(SystemTime::now() < until, "it is read each time");
+        };
+        assert_eq!(again.entries, first.entries);
+        std::fs::write(folder.path().join("b"), "c").unwrap();
+        let changed = workspace.snapshot_with(Memory::read(&memory).as_ref()).unwrap();
+        assert_eq!(changed.moved(&first), ["b"]);
+        assert_eq!(changed.entries[1].digest, Digest::of(b"c"));
+    }
+
+    #[test]
+    fn bytes_that_do_not_read_are_no_memory() {
+        let whole = snapshot().remember().unwrap();
+        for at in 0..whole.len() {
+            assert!(Memory::read(&whole[..at]).is_none(), "cut at {at}");
+        }
+        assert!(Memory::read(&[&whole[..], b"x"].concat()).is_none());
+    }
+}
