@@ -139,8 +139,9 @@ fn lost(what: &str, lost: &Lost) -> LoadError {
 fn compile(program: &std::path::Path, bytes: &[u8]) -> Result<(Inspection, Vec<u8>), LoadError> {
     let failed = |error: std::io::Error| LoadError::Engine(format!("the compiler cannot be started: {error}"));
     let mut worker = Worker::start(program).map_err(failed)?;
-    worker.ask(&Ask::Compile).and_then(|()| worker.give(bytes)).map_err(failed)?;
     let patience = patience(COMPILE_TIME);
+    let asked = worker.ask(&Ask::Compile, patience).and_then(|()| worker.give(bytes, patience));
+    asked.map_err(|error| lost("the compiler cannot be asked", &error))?;
     match worker.hear(patience) {
         Ok(Say::Compiled(Ok(inspection))) => {
             let code = worker.bytes(patience).map_err(|error| lost("the compiler did not finish", &error))?;
@@ -153,9 +154,9 @@ fn compile(program: &std::path::Path, bytes: &[u8]) -> Result<(Inspection, Vec<u
 }
 
 fn described(worker: &mut Worker, limits: Limits) -> Result<PackInfo, LoadError> {
-    let failed = |error: std::io::Error| LoadError::Engine(format!("its worker cannot be asked: {error}"));
-    worker.ask(&Ask::Describe { limits }).map_err(failed)?;
-    match worker.hear(patience(ANSWER_TIME)) {
+    let patience = patience(ANSWER_TIME);
+    worker.ask(&Ask::Describe { limits }, patience).map_err(|error| lost("its worker cannot be asked", &error))?;
+    match worker.hear(patience) {
         Ok(Say::Described(described)) => described,
         Ok(_) => Err(LoadError::Engine("its worker answers out of turn".to_owned())),
         Err(error) => Err(lost("it did not describe itself", &error)),
@@ -168,10 +169,11 @@ impl Pack {
     pub fn validate(&self, schema: &str, config: &serde_json::Value) -> Result<Vec<SchemaError>, LoadError> {
         match &self.place {
             Place::Workers(program) => {
-                let failed = |error: std::io::Error| LoadError::Engine(format!("its worker cannot be asked: {error}"));
                 let (mut worker, _) = Worker::load(program, &self.code)?;
-                worker.ask(&Ask::Validate { schema: schema.to_owned(), config: config.clone() }).map_err(failed)?;
-                match worker.hear(patience(ANSWER_TIME)) {
+                let patience = patience(ANSWER_TIME);
+                let ask = Ask::Validate { schema: schema.to_owned(), config: config.clone() };
+                worker.ask(&ask, patience).map_err(|error| lost("its worker cannot be asked", &error))?;
+                match worker.hear(patience) {
                     Ok(Say::Validated(errors)) => Ok(errors),
                     Ok(_) => Err(LoadError::Engine("its worker answers out of turn".to_owned())),
                     Err(error) => Err(lost("its configuration could not be checked", &error)),

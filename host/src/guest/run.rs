@@ -185,8 +185,11 @@ impl Pack {
                 // All are processes of one program on one machine, so the walls of one are those of all.
                 walls.lock().unwrap_or_else(PoisonError::into_inner).replace(stand);
                 let (check, config, limits) = (job.check.id.clone(), job.config.to_owned(), job.limits.clone());
-                worker.ask(&Ask::Job { check, config, limits }).map_err(|error| Stop::lost(&error))?;
-                work(&mut Seat::Remote(worker))
+                worker.ask(&Ask::Job { check, config, limits }, job.patience())?;
+                let mut seat = Seat::Remote(worker);
+                let made = work(&mut seat)?;
+                seat.leave(job)?;
+                Ok(made)
             }
             #[cfg(test)]
             Seats::Here => {
@@ -317,6 +320,7 @@ impl Seat<'_> {
         let inline =
             question.inline().and_then(|(key, size)| Some((key, job.view.contents().read(key, 0, size).ok()?)));
         let ask = Ask::Call {
+            call: worker.next_call(),
             files: question.request.files.clone(),
             changes: question.request.changes.clone(),
             mounts: job.view.mount_list(),
@@ -324,8 +328,20 @@ impl Seat<'_> {
             seed: question.seed,
             inline: inline.as_ref().map(|(key, _)| *key),
         };
-        let sent = worker.ask(&ask).and_then(|()| inline.map_or(Ok(()), |(_, bytes)| worker.give(&bytes)));
-        sent.map_err(|error| Stop::lost(&error))
+        let patience = job.patience();
+        worker.ask(&ask, patience)?;
+        inline.map_or(Ok(()), |(_, bytes)| Ok(worker.give(&bytes, patience)?))
+    }
+
+    /// When all has been answered: a worker that does not end as it should is believed in nothing.
+    fn leave(&mut self, job: &Job<'_>) -> Result<(), Stop> {
+        match self {
+            Self::Remote(worker) => Ok(worker.finish(job.patience())?),
+            #[cfg(test)]
+            Self::Here(..) => Ok(()),
+            #[cfg(not(test))]
+            Self::Never(never, _) => match *never {},
+        }
     }
 
     /// Waits for the answer to the oldest question that has none, serving what it asks to read meanwhile.
@@ -335,7 +351,7 @@ impl Seat<'_> {
                 let patience = job.patience();
                 loop {
                     match worker.hear(patience)? {
-                        Say::Called(called) => break *called,
+                        Say::Called(call, called) if worker.is_due(call) => break *called,
                         Say::Need { key, offset, len } => serve(worker, job, &question, key, offset, len)?,
                         _ => return Err(Stop::lost(&"it answers out of turn")),
                     }
@@ -366,11 +382,12 @@ fn serve(
     if !granted {
         return Err(Stop::lost(&"it asked for what it was not granted"));
     }
-    let sent = match job.view.contents().read(key, offset, len) {
-        Ok(bytes) => worker.ask(&Ask::Here).and_then(|()| worker.give(&bytes)),
-        Err(ContentsError::Changed(path) | ContentsError::Failed(path)) => worker.ask(&Ask::Gone { path }),
-    };
-    sent.map_err(|error| Stop::lost(&error))
+    let patience = job.patience();
+    match job.view.contents().read(key, offset, len) {
+        Ok(bytes) => worker.ask(&Ask::Here, patience).and_then(|()| worker.give(&bytes, patience))?,
+        Err(ContentsError::Changed(path) | ContentsError::Failed(path)) => worker.ask(&Ask::Gone { path }, patience)?,
+    }
+    Ok(())
 }
 
 /// A call that has ended, with what was asked.

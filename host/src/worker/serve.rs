@@ -77,6 +77,8 @@ pub enum Ask {
     },
     /// Run the check once.
     Call {
+        /// Its number, which is in the answer.
+        call: u64,
         /// What it is about.
         files: Vec<Entry>,
         /// What changed.
@@ -119,8 +121,8 @@ pub enum Say {
         /// How many bytes.
         len: usize,
     },
-    /// A call has ended.
-    Called(Box<Called>),
+    /// The call of this number has ended.
+    Called(u64, Box<Called>),
 }
 
 /// Serves the parent over standard input and output until they close.
@@ -181,7 +183,7 @@ fn serve_pack(pipes: &Arc<Pipes>, stack: &BigStack, code: &[u8]) -> io::Result<(
                 pipes.say(&Say::Validated(validate_config(&schema, &config).err().unwrap_or_default()))?;
             }
             Ask::Job { check, config, limits } => job = Some((check, config, limits)),
-            Ask::Call { files, changes, mounts, nodes, seed, inline } => {
+            Ask::Call { call, files, changes, mounts, nodes, seed, inline } => {
                 let Some((check, config, limits)) = &job else { return Err(io::ErrorKind::InvalidData.into()) };
                 let contents = Remote { pipes: Arc::clone(pipes), inline: inline.map(|key| (key, bytes)) };
                 let request = Request { check: check.clone(), config: config.clone(), files, changes };
@@ -193,7 +195,7 @@ fn serve_pack(pipes: &Arc<Pipes>, stack: &BigStack, code: &[u8]) -> io::Result<(
                         stderr: String::new(),
                     },
                 };
-                pipes.say(&Say::Called(Box::new(called)))?;
+                pipes.say(&Say::Called(call, Box::new(called)))?;
             }
             Ask::Compile | Ask::Load | Ask::Here | Ask::Gone { .. } => return Err(io::ErrorKind::InvalidData.into()),
         }
