@@ -16,3 +16,4 @@ mod ledger;
 mod logic;
 mod readme;
 mod support;
+mod walls;

@@ -1,6 +1,6 @@
 //! `probity verify`.
 
-use super::args::Verify;
+use super::args::{Demand, Verify};
 use super::error::CliError;
 use super::prepare::{self, Project};
 use super::printer::Printer;
@@ -32,6 +32,9 @@ pub(super) fn verify(folder: &Path, options: &Verify, printer: &Printer) -> Resu
     let host = prepare::host()?;
     let (project, workspace, snapshot) = take(folder, printer)?;
     let scenario = prepare::scenario(&project.config, &options.scenario)?;
+    if options.walls == Demand::Strict {
+        prepare::all_walls(&project, scenario, &host)?;
+    }
     let packs = prepare::packs(&project, scenario, &host, printer)?;
     let resolved = prepare::resolve(&project, scenario, &packs, printer)?;
     let plan = plan::plan(&project.config, scenario, &snapshot, &resolved, prepare::environment);

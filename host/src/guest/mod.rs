@@ -9,10 +9,12 @@ mod process;
 mod run;
 #[cfg(test)]
 mod tests;
+mod trial;
 mod validate;
 
-pub use crate::worker::{GuestError, Limits, LoadError, Node, SchemaError, View, Walls, What};
+pub use crate::worker::{Crossing, GuestError, Limits, LoadError, Node, SchemaError, View, Walls, What, missing_walls};
 pub use run::{CheckResult, CheckRun, Job};
+pub use trial::{Saw, Trial, Tried};
 
 use crate::model::{Digest, PackInfo};
 use crate::worker::{Ask, Engine, Inspection, Say};

@@ -9,6 +9,7 @@
 
 mod compile;
 mod contract;
+mod crossing;
 mod engine;
 mod error;
 mod frame;
@@ -24,12 +25,13 @@ mod wasi;
 
 pub use compile::compile;
 pub use contract::caps;
+pub use crossing::{CANARY, Crossed, Crossing, Target};
 pub use engine::{BigStack, Engine, engine_id, on_big_stack, on_big_stacks};
 pub use error::{GuestError, LoadError};
 pub use frame::{HEADER as FRAME_HEADER, Kind as FrameKind, header as frame_header, write_bytes, write_message};
 pub use imports::{CONTRACT_VERSION, Import, Inspection, MAX_COMPONENT_BYTES, inspect};
 pub use limits::Limits;
-pub use lockdown::Walls;
+pub use lockdown::{Walls, missing as missing_walls};
 pub use program::{Called, Program};
 pub use schema::{MAX_SCHEMA_BYTES, SchemaError, check_schema, validate_config};
 #[cfg(test)]
