@@ -8,6 +8,7 @@
 )]
 
 mod arrows;
+mod attacker;
 mod commands;
 mod configuration;
 mod git;

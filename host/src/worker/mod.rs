@@ -38,3 +38,22 @@ pub use schema::{MAX_SCHEMA_BYTES, SchemaError, check_schema, validate_config};
 pub(crate) use serve::describe;
 pub use serve::{Ask, Node, Say, What, serve};
 pub use view::{Contents, ContentsError, Found, FoundKind, Tree, TreeBuilder, TreeError, View};
+
+/// For the test that plays a worker which an attacker has taken over: the walls that it stands behind are these and no
+/// copy.
+#[doc(hidden)]
+pub mod attack {
+    use super::crossing::{self, Crossed, Crossing, Target};
+    use super::lockdown::{self, Walls};
+
+    /// Locks this process up as one that runs guests.
+    pub fn lock_up() -> Walls {
+        lockdown::close_inherited();
+        lockdown::first(Walls::ALL).second()
+    }
+
+    /// Tries to cross the walls.
+    pub fn cross(crossing: Crossing, target: &Target) -> Crossed {
+        crossing::cross(crossing, target, &[])
+    }
+}
