@@ -12,6 +12,7 @@ mod attacker;
 mod commands;
 mod configuration;
 mod git;
+mod hostile;
 mod hygiene;
 mod ledger;
 mod logic;

@@ -14,7 +14,7 @@ mod reports;
 use super::*;
 use crate::model::{Entry, EntryKind, ErrorKind, Mount, Refusal, Report};
 use crate::worker::{Contents, ContentsError, TreeBuilder};
-use guests::{Call, Check, Edit, FILE_CALLS, FREE, Finding, Guest, Outcome, SCRATCH, call};
+use guests::{Check, Edit, FILE_CALLS, FREE, Finding, Guest, Outcome, SCRATCH, call};
 use std::sync::Arc;
 
 /// Contents in memory, by key.
