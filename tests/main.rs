@@ -11,6 +11,7 @@ mod arrows;
 mod attacker;
 mod commands;
 mod configuration;
+mod everywhere;
 mod git;
 mod hostile;
 mod hygiene;
