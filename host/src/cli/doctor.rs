@@ -131,16 +131,11 @@ fn walls(trial: &Trial) -> Vec<Wall> {
 fn alone(tried: &Tried) -> Vec<&'static str> {
     let mut alone = Vec::new();
     for (name, saw) in [("landlock", &tried.behind_landlock), ("seccomp", &tried.behind_seccomp)] {
-        if saw.as_ref().is_some_and(Saw::held) && !is_start(tried.crossing) {
+        if saw.as_ref().is_some_and(Saw::held) && !tried.is_start() {
             alone.push(name);
         }
     }
     alone
-}
-
-/// Whether it is how a process is started that holds this, and no wall.
-fn is_start(crossing: Crossing) -> bool {
-    matches!(crossing, Crossing::Dumpable | Crossing::DumpCore | Crossing::Descriptors | Crossing::Environment)
 }
 
 /// What holds something, or how it got through.
@@ -158,7 +153,7 @@ fn told(tried: &Tried) -> String {
         return escape(&ways.next().unwrap_or_default());
     }
     let mut text = alone(tried).join(", ");
-    if is_start(tried.crossing) {
+    if tried.is_start() {
         let how = match &tried.behind_none {
             Saw::Held(how) => how.as_str(),
             Saw::Open(_) => "",

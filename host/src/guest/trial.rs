@@ -45,6 +45,11 @@ impl Saw {
 }
 
 impl Tried {
+    /// Whether it is how the process is started that holds this, and no wall.
+    pub fn is_start(&self) -> bool {
+        meant(self.crossing) == (false, false)
+    }
+
     /// Whether everything that should hold this held: all walls together, and each wall that is meant for it by itself.
     pub fn holds(&self) -> bool {
         let (landlock, seccomp) = meant(self.crossing);

@@ -316,7 +316,18 @@ mod calls {
                 unsafe { libc::raise(libc::SIGQUIT) };
                 Ok("it lives".to_owned())
             }
-            _ => Err(io::ErrorKind::Unsupported.into()),
+            // Tried elsewhere. Were one forgotten there, it would not be said to be held.
+            Crossing::ReadFile
+            | Crossing::WriteFile
+            | Crossing::CreateFile
+            | Crossing::Stat
+            | Crossing::ReadLink
+            | Crossing::Socket
+            | Crossing::ConnectTcp
+            | Crossing::ConnectUnix
+            | Crossing::Thread
+            | Crossing::Descriptors
+            | Crossing::Environment => Ok("it was not tried".to_owned()),
         }
     }
 
