@@ -8,13 +8,17 @@
 )]
 
 mod arrows;
+mod attacker;
 mod commands;
 mod configuration;
 mod dirty;
+mod everywhere;
 mod git;
+mod hostile;
 mod hygiene;
 mod ledger;
 mod logic;
 mod mounts;
 mod readme;
 mod support;
+mod walls;

@@ -502,8 +502,8 @@ const CONTRACT: &str = r#"
   (alias export $types "refusal" (type $refusal))
 "#;
 
-/// The interfaces of WASI that tests call, imported: `$error`, `$poll`, `$streams`, `$monotonic`, `$exit`, `$stdout`,
-/// `$stderr`, `$random`, `$fs`, `$preopens`.
+/// The interfaces of WASI that tests call, imported: `$error`, `$poll`, `$streams`, `$monotonic`, `$wall`, `$exit`,
+/// `$stdout`, `$stderr`, `$random`, `$fs`, `$preopens`.
 pub const WASI: &str = r#"
   (import "wasi:io/error@0.2.6" (instance $error (export "error" (type (sub resource)))))
   (alias export $error "error" (type $error))
@@ -530,6 +530,11 @@ pub const WASI: &str = r#"
     (export "pollable" (type $pollable (eq $pollable')))
     (export "now" (func (result u64)))
     (export "subscribe-duration" (func (param "when" u64) (result (own $pollable))))))
+  (import "wasi:clocks/wall-clock@0.2.6" (instance $wall
+    (type $datetime' (record (field "seconds" u64) (field "nanoseconds" u32)))
+    (export "datetime" (type $datetime (eq $datetime')))
+    (export "now" (func (result $datetime)))))
+  (alias export $wall "datetime" (type $datetime))
   (import "wasi:cli/exit@0.2.6" (instance $exit (export "exit" (func (param "status" (result))))))
   (import "wasi:cli/stdout@0.2.6" (instance $stdout
     (alias outer 1 $output (type $output'))
@@ -559,6 +564,28 @@ pub const WASI: &str = r#"
     (type $descriptor-flags' (flags "read" "write" "file-integrity-sync" "data-integrity-sync" "requested-write-sync"
       "mutate-directory"))
     (export "descriptor-flags" (type $descriptor-flags (eq $descriptor-flags')))
+    (alias outer 1 $datetime (type $datetime'))
+    (export "datetime" (type $datetime (eq $datetime')))
+    (type $descriptor-type' (enum "unknown" "block-device" "character-device" "directory" "fifo" "symbolic-link"
+      "regular-file" "socket"))
+    (export "descriptor-type" (type $descriptor-type (eq $descriptor-type')))
+    (type $descriptor-stat' (record (field "type" $descriptor-type) (field "link-count" u64) (field "size" u64)
+      (field "data-access-timestamp" (option $datetime)) (field "data-modification-timestamp" (option $datetime))
+      (field "status-change-timestamp" (option $datetime))))
+    (export "descriptor-stat" (type $descriptor-stat (eq $descriptor-stat')))
+    (type $metadata-hash-value' (record (field "lower" u64) (field "upper" u64)))
+    (export "metadata-hash-value" (type $metadata-hash-value (eq $metadata-hash-value')))
+    (type $directory-entry' (record (field "type" $descriptor-type) (field "name" string)))
+    (export "directory-entry" (type $directory-entry (eq $directory-entry')))
+    (export "directory-entry-stream" (type $entries (sub resource)))
+    (export "[method]descriptor.stat" (func (param "self" (borrow $descriptor))
+      (result (result $descriptor-stat (error $error-code)))))
+    (export "[method]descriptor.metadata-hash" (func (param "self" (borrow $descriptor))
+      (result (result $metadata-hash-value (error $error-code)))))
+    (export "[method]descriptor.read-directory" (func (param "self" (borrow $descriptor))
+      (result (result (own $entries) (error $error-code)))))
+    (export "[method]directory-entry-stream.read-directory-entry" (func (param "self" (borrow $entries))
+      (result (result (option $directory-entry) (error $error-code)))))
     (export "[method]descriptor.read-via-stream" (func (param "self" (borrow $descriptor)) (param "offset" u64)
       (result (result (own $input) (error $error-code)))))
     (export "[method]descriptor.append-via-stream" (func (param "self" (borrow $descriptor))
@@ -593,6 +620,98 @@ pub const WASI: &str = r#"
     (export "descriptor" (type $descriptor (eq $descriptor')))
     (export "get-directories" (func (result (list (tuple (own $descriptor) string)))))))
 "#;
+
+/// Codes of `wasi:filesystem`'s errors.
+pub const LOOP: u8 = 15;
+pub const IS_DIRECTORY: u8 = 14;
+pub const NO_ENTRY: u8 = 20;
+pub const NOT_DIRECTORY: u8 = 24;
+pub const NOT_PERMITTED: u8 = 31;
+pub const READ_ONLY: u8 = 33;
+
+/// A guest that makes these calls on the first mount (`$a`) and traps unless each is answered with its error code.
+/// Each leaves at [`FREE`] a flag and, `$b` bytes further, a code.
+pub fn answered(calls: &[Call], cases: &[(String, u8)], scratch: &str) -> Guest {
+    let mut all = FILE_CALLS.to_vec();
+    all.extend_from_slice(calls);
+    let mut code =
+        format!("(call $directories (i32.const {FREE})) (local.set $a (i32.load (i32.load (i32.const {FREE}))))");
+    for (n, (call, expected)) in cases.iter().enumerate() {
+        code.push_str(&format!(
+            "{call}
+             (if (i32.or (i32.ne (i32.load8_u (i32.const {FREE})) (i32.const 1))
+                         (i32.ne (i32.load8_u (i32.add (i32.const {FREE}) (local.get $b))) (i32.const {expected})))
+               (then (drop (i32.div_u (i32.const {n}) (i32.const 0))) unreachable))"
+        ));
+    }
+    Guest { calls: all, on_run: code, scratch: scratch.into(), ..Guest::default() }
+}
+
+/// A guest that tries every call which writes, on `a.txt`, and traps unless each is refused.
+pub fn every_write() -> Guest {
+    let calls = [
+        call("append", "fs", "[method]descriptor.append-via-stream", "(param i32 i32)"),
+        call("stream", "fs", "[method]descriptor.write-via-stream", "(param i32 i64 i32)"),
+        call("size", "fs", "[method]descriptor.set-size", "(param i32 i64 i32)"),
+        call("put", "fs", "[method]descriptor.write", "(param i32 i32 i32 i64 i32)"),
+        call("mkdir", "fs", "[method]descriptor.create-directory-at", "(param i32 i32 i32 i32)"),
+        call("rmdir", "fs", "[method]descriptor.remove-directory-at", "(param i32 i32 i32 i32)"),
+        call("unlink", "fs", "[method]descriptor.unlink-file-at", "(param i32 i32 i32 i32)"),
+        call("symlink", "fs", "[method]descriptor.symlink-at", "(param i32 i32 i32 i32 i32 i32)"),
+        call("rename", "fs", "[method]descriptor.rename-at", "(param i32 i32 i32 i32 i32 i32 i32)"),
+        call("link", "fs", "[method]descriptor.link-at", "(param i32 i32 i32 i32 i32 i32 i32 i32)"),
+    ];
+    let path = format!("(i32.const {SCRATCH}) (i32.const 5)");
+    let at = format!("(i32.const {FREE})");
+    let unit = "(local.set $b (i32.const 1))";
+    let wide = "(local.set $b (i32.const 4))";
+    let long = "(local.set $b (i32.const 8))";
+    let mut cases: Vec<_> = [
+        format!("{wide} (call $append (local.get $a) {at})"),
+        format!("{wide} (call $stream (local.get $a) (i64.const 0) {at})"),
+        format!("{unit} (call $size (local.get $a) (i64.const 0) {at})"),
+        format!("{long} (call $put (local.get $a) {path} (i64.const 0) {at})"),
+        format!("{unit} (call $mkdir (local.get $a) {path} {at})"),
+        format!("{unit} (call $rmdir (local.get $a) {path} {at})"),
+        format!("{unit} (call $unlink (local.get $a) {path} {at})"),
+        format!("{unit} (call $symlink (local.get $a) {path} {path} {at})"),
+        format!("{unit} (call $rename (local.get $a) {path} (local.get $a) {path} {at})"),
+        format!("{unit} (call $link (local.get $a) (i32.const 0) {path} (local.get $a) {path} {at})"),
+    ]
+    .into_iter()
+    .map(|call| (call, READ_ONLY))
+    .collect();
+    // To create, to create exclusively, to truncate; to write, to change folders.
+    for (open, flags) in [(1, 1), (5, 1), (8, 1), (0, 2), (0, 3), (0, 32)] {
+        let call = format!(
+            "{wide} (call $open (local.get $a) (i32.const 0) {path} (i32.const {open}) (i32.const {flags}) {at})"
+        );
+        cases.push((call, READ_ONLY));
+    }
+    answered(&calls, &cases, "a.txt")
+}
+
+/// A guest that opens paths, each with whether a link at its end is followed and whether it must be a folder, and traps
+/// unless each is answered with its error code.
+pub fn opening(paths: &[(&str, bool, bool, u8)]) -> Guest {
+    let mut scratch = String::new();
+    let mut cases = Vec::new();
+    for (path, follow, directory, code) in paths {
+        let at = SCRATCH as usize + scratch.len();
+        cases.push((
+            format!(
+                "(local.set $b (i32.const 4)) (call $open (local.get $a) (i32.const {}) (i32.const {at})
+                 (i32.const {}) (i32.const {}) (i32.const 1) (i32.const {FREE}))",
+                u8::from(*follow),
+                path.len(),
+                2 * u8::from(*directory),
+            ),
+            *code,
+        ));
+        scratch.push_str(path);
+    }
+    answered(&[], &cases, &scratch)
+}
 
 /// The calls that most tests of files need.
 pub const FILE_CALLS: [Call; 5] = [

@@ -153,6 +153,16 @@ pub fn hygiene() -> PathBuf {
     path
 }
 
+/// A program that is made for the tests, beside the binary.
+pub fn example(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_BIN_EXE_probity")).with_file_name("examples").join(name);
+    assert!(
+        path.is_file(),
+        "{name} is not built: run `cargo test` without naming a target, or `cargo build --examples`"
+    );
+    path
+}
+
 impl Ran {
     fn of(raw: Output, outside: &Path) -> Self {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace(outside.to_str().unwrap(), "[DIR]");

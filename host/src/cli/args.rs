@@ -11,6 +11,7 @@ Examples:
   probity log                 list what was recorded
   probity show latest         look at the newest run again
   probity pack inspect X.wasm what a check pack holds and asks for
+  probity doctor              try whether the walls around packs hold here
 
 Exit codes:
   0  passed
@@ -61,6 +62,8 @@ pub(super) enum Command {
     Log(Log),
     /// Look at a recorded run again
     Show(Show),
+    /// Say what stands on this machine, and try to cross every wall around packs
+    Doctor(Doctor),
     /// Work with check packs
     Pack {
         #[command(subcommand)]
@@ -83,6 +86,27 @@ pub(super) struct Verify {
     pub(super) base: Option<String>,
 
     /// Write the whole record to stdout as one JSON document, and nothing else
+    #[arg(long)]
+    pub(super) json: bool,
+
+    /// What to do where walls around packs are missing
+    #[arg(long, value_enum, value_name = "WHICH", default_value_t)]
+    pub(super) walls: Demand,
+}
+
+/// Which walls are asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum Demand {
+    /// Those that this system has; the record says which
+    #[default]
+    Available,
+    /// All of them: no pack is run where one is missing
+    Strict,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Doctor {
+    /// Write a JSON document
     #[arg(long)]
     pub(super) json: bool,
 }

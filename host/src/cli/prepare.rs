@@ -3,7 +3,7 @@
 use super::error::CliError;
 use super::printer::Printer;
 use crate::config::{self, Body, Command, Config, ConfigError, Diagnostic, Globs, Logic, Scenario, User, did_you_mean};
-use crate::guest::{Host, Pack, SchemaError};
+use crate::guest::{Host, Pack, SchemaError, Walls, missing_walls};
 use crate::model::{CheckId, Mount, PackName};
 use crate::native::{self, Environment};
 use crate::pack::{self, SourceError};
@@ -100,6 +100,22 @@ pub(super) fn host() -> Result<Host, CliError> {
     let program = std::env::current_exe()
         .map_err(|error| CliError::trouble(format!("the program's own file cannot be found: {error}")))?;
     Ok(Host::new(program, system::compiled_folder().zip(system::key())))
+}
+
+/// Refuses to go on where a wall is missing that the scenario's logic checks would run behind. It comes before packs are
+/// loaded, since what a pack says of itself is said by its code.
+pub(super) fn all_walls(project: &Project, scenario: &Scenario, host: &Host) -> Result<(), CliError> {
+    if logic(&project.config, scenario).next().is_none() {
+        return Ok(());
+    }
+    let walls = host.walls().map_err(|error| CliError::trouble(error.to_string()))?;
+    if walls == Walls::ALL {
+        return Ok(());
+    }
+    let missing: Vec<String> = missing_walls(walls).into_iter().map(|(wall, why)| format!("{wall}: {why}")).collect();
+    let title =
+        format!("walls around packs are missing, and `--walls strict` asks for all\n  {}", missing.join("\n  "));
+    Err(CliError::usage(title).hint("`probity doctor` says what stands; without `--walls strict` the record says it"))
 }
 
 /// The packs that the logic checks of a scenario are in.

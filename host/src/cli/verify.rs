@@ -1,6 +1,6 @@
 //! `probity verify`.
 
-use super::args::Verify;
+use super::args::{Demand, Verify};
 use super::error::CliError;
 use super::prepare;
 use super::printer::Printer;
@@ -31,6 +31,9 @@ pub(super) fn verify(folder: &Path, options: &Verify, printer: &Printer) -> Resu
     let Taken { project, workspace, snapshot } = &taken;
     let scenario = prepare::scenario(&project.config, &options.scenario)?;
     prepare::within_ceilings(project, scenario, &user.limits, printer)?;
+    if options.walls == Demand::Strict || user.strict_walls {
+        prepare::all_walls(project, scenario, &host)?;
+    }
     let (spec, base) = (taken.spec()?, taken.base(scenario, options)?);
     let packs = prepare::packs(project, scenario, &host, printer)?;
     let resolved = prepare::resolve(project, scenario, &packs, printer)?;

@@ -119,6 +119,7 @@ impl Seat<'_> {
         }
         let empty = inline.is_empty();
         let ask = Ask::Call {
+            call: worker.next_call(),
             files: question.request.files.clone(),
             changes: question.request.changes.clone(),
             mounts: job.view.mount_list(),
@@ -126,8 +127,9 @@ impl Seat<'_> {
             seed: question.seed,
             inline,
         };
-        let sent = worker.ask(&ask).and_then(|()| if empty { Ok(()) } else { worker.give(&bytes) });
-        sent.map_err(|error| Stop::lost(&error))
+        let patience = job.patience();
+        worker.ask(&ask, patience)?;
+        if empty { Ok(()) } else { Ok(worker.give(&bytes, patience)?) }
     }
 
     /// Waits for the answer to the oldest question that has none, serving what it asks to read meanwhile.
@@ -138,13 +140,11 @@ impl Seat<'_> {
                 let mut served = Served::new(&question);
                 loop {
                     match worker.hear(patience)? {
-                        Say::Called(called) => {
+                        Say::Called(call, called) if worker.is_due(call) => {
                             return Ok(Answered { called: *called, question, given: Some(served.given) });
                         }
                         Say::Need { key, offset, len } => served.serve(worker, job, key, offset, len)?,
-                        Say::Compiled(_) | Say::Loaded(_) | Say::Described(_) | Say::Validated(_) => {
-                            return Err(Stop::lost(&"it answers out of turn"));
-                        }
+                        _ => return Err(Stop::lost(&"it answers out of turn")),
                     }
                 }
             }
@@ -195,7 +195,8 @@ impl Served {
             return Err(Stop::lost(&"it asked for what it was not granted"));
         }
         let contents = job.view.contents();
-        let sent = match contents.read(key, offset, len) {
+        let patience = job.patience();
+        match contents.read(key, offset, len) {
             Ok(mut bytes) => {
                 self.given.insert(key);
                 let mut ahead = Vec::new();
@@ -208,11 +209,14 @@ impl Served {
                     bytes.extend_from_slice(&more);
                     ahead.push(Piece { key, len: size });
                 }
-                worker.ask(&Ask::Here { len, ahead }).and_then(|()| worker.give(&bytes))
+                worker.ask(&Ask::Here { len, ahead }, patience)?;
+                worker.give(&bytes, patience)?;
             }
-            Err(ContentsError::Changed(path) | ContentsError::Failed(path)) => worker.ask(&Ask::Gone { path }),
-        };
-        sent.map_err(|error| Stop::lost(&error))
+            Err(ContentsError::Changed(path) | ContentsError::Failed(path)) => {
+                worker.ask(&Ask::Gone { path }, patience)?;
+            }
+        }
+        Ok(())
     }
 
     /// The files that will be asked for after this one: none where it is not the one that was expected.

@@ -1,33 +1,24 @@
-//! Workers of one pack that are done with a check and wait for another one: starting a process costs as much as judging
-//! a hundred files.
+//! Workers of one pack that have only looked at options so far, and wait for a check: starting a process costs as much as
+//! judging a hundred files.
 //!
-//! A worker serves one grant in its life. One that has seen none yet may take any.
+//! One that has run a check never comes here: if it turned out to be in other hands, all that it ever said would have to
+//! be taken back.
 
 use super::process::Worker;
-use crate::model::Digest;
 use std::sync::{Mutex, PoisonError};
 
-/// The most that wait. Each holds the memory that its last guest touched.
-const MOST: usize = 8;
-
-/// The workers that wait, each with the grant it has seen.
+/// The workers that wait: at most one for each that looked at options at the same time.
 #[derive(Debug, Default)]
-pub(super) struct Idle(Mutex<Vec<(Option<Digest>, Worker)>>);
+pub(super) struct Idle(Mutex<Vec<Worker>>);
 
 impl Idle {
-    /// A worker that has seen nothing but this grant.
-    pub(super) fn take(&self, grant: Option<Digest>) -> Option<Worker> {
-        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let fitting = |wanted: Option<Digest>| waiting.iter().position(|(seen, _)| *seen == wanted);
-        let at = fitting(grant).or_else(|| fitting(None))?;
-        Some(waiting.swap_remove(at).1)
+    /// One of them.
+    pub(super) fn take(&self) -> Option<Worker> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
 
-    /// Keeps a worker that has done all that it was asked.
-    pub(super) fn put(&self, grant: Option<Digest>, worker: Worker) {
-        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if waiting.len() < MOST {
-            waiting.push((grant, worker));
-        }
+    /// Keeps one.
+    pub(super) fn put(&self, worker: Worker) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(worker);
     }
 }

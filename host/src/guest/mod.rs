@@ -12,10 +12,12 @@ mod process;
 mod run;
 #[cfg(test)]
 mod tests;
+mod trial;
 mod validate;
 
-pub use crate::worker::{GuestError, Limits, LoadError, Node, SchemaError, View, Walls, What};
+pub use crate::worker::{Crossing, GuestError, Limits, LoadError, Node, SchemaError, View, Walls, What, missing_walls};
 pub use run::{CheckResult, CheckRun, Job};
+pub use trial::{Saw, Trial, Tried};
 
 use crate::model::{Digest, PackInfo};
 use crate::worker::{Ask, Engine, Inspection, Say};
@@ -145,8 +147,9 @@ fn lost(what: &str, lost: &Lost) -> LoadError {
 fn compile(program: &std::path::Path, bytes: &[u8]) -> Result<(Inspection, Vec<u8>), LoadError> {
     let failed = |error: std::io::Error| LoadError::Engine(format!("the compiler cannot be started: {error}"));
     let mut worker = Worker::start(program).map_err(failed)?;
-    worker.ask(&Ask::Compile).and_then(|()| worker.give(bytes)).map_err(failed)?;
     let patience = patience(COMPILE_TIME);
+    let asked = worker.ask(&Ask::Compile, patience).and_then(|()| worker.give(bytes, patience));
+    asked.map_err(|error| lost("the compiler cannot be asked", &error))?;
     match worker.hear(patience) {
         Ok(Say::Compiled(Ok(inspection))) => {
             let code = worker.bytes(patience).map_err(|error| lost("the compiler did not finish", &error))?;
@@ -159,9 +162,9 @@ fn compile(program: &std::path::Path, bytes: &[u8]) -> Result<(Inspection, Vec<u
 }
 
 fn described(worker: &mut Worker, limits: Limits) -> Result<PackInfo, LoadError> {
-    let failed = |error: std::io::Error| LoadError::Engine(format!("its worker cannot be asked: {error}"));
-    worker.ask(&Ask::Describe { limits }).map_err(failed)?;
-    match worker.hear(patience(ANSWER_TIME)) {
+    let patience = patience(ANSWER_TIME);
+    worker.ask(&Ask::Describe { limits }, patience).map_err(|error| lost("its worker cannot be asked", &error))?;
+    match worker.hear(patience) {
         Ok(Say::Described(described)) => described,
         Ok(_) => Err(LoadError::Engine("its worker answers out of turn".to_owned())),
         Err(error) => Err(lost("it did not describe itself", &error)),
@@ -174,12 +177,13 @@ impl Pack {
     pub fn validate(&self, schema: &str, config: &serde_json::Value) -> Result<Vec<SchemaError>, LoadError> {
         match &self.place {
             Place::Workers(program) => {
-                let failed = |error: std::io::Error| LoadError::Engine(format!("its worker cannot be asked: {error}"));
-                let mut worker = self.idle.take(None).map_or_else(|| Worker::load(program, &self.code), Ok)?;
-                worker.ask(&Ask::Validate { schema: schema.to_owned(), config: config.clone() }).map_err(failed)?;
-                match worker.hear(patience(ANSWER_TIME)) {
+                let mut worker = self.idle.take().map_or_else(|| Worker::load(program, &self.code), Ok)?;
+                let patience = patience(ANSWER_TIME);
+                let ask = Ask::Validate { schema: schema.to_owned(), config: config.clone() };
+                worker.ask(&ask, patience).map_err(|error| lost("its worker cannot be asked", &error))?;
+                match worker.hear(patience) {
                     Ok(Say::Validated(errors)) => {
-                        self.idle.put(None, worker);
+                        self.idle.put(worker);
                         Ok(errors)
                     }
                     Ok(_) => Err(LoadError::Engine("its worker answers out of turn".to_owned())),

@@ -5,14 +5,18 @@
 
 use crate::worker::{Ask, FRAME_HEADER, FrameKind, LoadError, Say, Walls, frame_header, write_bytes, write_message};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::io::{self, Read as _, Write as _};
+use rustix::fs::{OFlags, fcntl_setfl};
+use std::io::{self, Read as _};
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// How often somebody who waits looks whether to go on waiting.
 const LOOK: Duration = Duration::from_millis(50);
+
+/// How long a process may take to end when it has closed its pipe: by then it has given back all its memory.
+const END: Duration = Duration::from_secs(3);
 
 /// How much of a pipe is read at once.
 const CHUNK: usize = 256 << 10;
@@ -28,7 +32,7 @@ pub(super) enum Lost {
     Died(String),
 }
 
-/// When to stop waiting.
+/// When to stop waiting, for what it says or for it to listen.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Patience<'a> {
     /// At this time.
@@ -41,12 +45,16 @@ pub(super) struct Patience<'a> {
 #[derive(Debug)]
 pub(super) struct Worker {
     child: Child,
-    input: ChildStdin,
+    /// None once it was told to end.
+    input: Option<ChildStdin>,
     output: ChildStdout,
     walls: Walls,
     /// What was read and not yet used.
     buffer: Vec<u8>,
     used: usize,
+    /// Calls that it was asked for, and calls that it has answered.
+    asked: u64,
+    answered: u64,
 }
 
 impl Worker {
@@ -67,16 +75,20 @@ impl Worker {
         for pipe in [rustix::fd::AsFd::as_fd(&input), rustix::fd::AsFd::as_fd(&output)] {
             let _ = rustix::pipe::fcntl_setpipe_size(pipe, 1 << 20);
         }
-        Ok(Self { child, input, output, walls: Walls::default(), buffer: Vec::new(), used: 0 })
+        // One that does not listen must not hold up whoever asks.
+        fcntl_setfl(&input, OFlags::NONBLOCK)?;
+        let input = Some(input);
+        Ok(Self { child, input, output, walls: Walls::default(), buffer: Vec::new(), used: 0, asked: 0, answered: 0 })
     }
 
     /// Starts one that runs guests of compiled code, and waits until its walls stand.
     pub(super) fn load(program: &Path, code: &[u8]) -> Result<Self, LoadError> {
         let trouble = |error: &dyn std::fmt::Display| LoadError::Engine(format!("a worker cannot be started: {error}"));
         let mut worker = Self::start(program).map_err(|error| trouble(&error))?;
-        let asked = worker.ask(&Ask::Load).and_then(|()| worker.give(code));
+        let patience = Patience { deadline: Some(Instant::now() + Duration::from_mins(1)), cancelled: None };
+        let asked = worker.ask(&Ask::Load, patience).and_then(|()| worker.give(code, patience));
         asked.map_err(|error| trouble(&error))?;
-        match worker.hear(Patience { deadline: Some(Instant::now() + Duration::from_mins(1)), cancelled: None }) {
+        match worker.hear(patience) {
             Ok(Say::Loaded(Ok(walls))) => {
                 worker.walls = walls;
                 Ok(worker)
@@ -93,14 +105,37 @@ impl Worker {
     }
 
     /// Asks something.
-    pub(super) fn ask(&mut self, ask: &Ask) -> io::Result<()> {
-        write_message(&mut self.input, ask)
+    pub(super) fn ask(&mut self, ask: &Ask, patience: Patience<'_>) -> Result<(), Lost> {
+        self.send(patience, |pipe| write_message(pipe, ask))
     }
 
     /// Gives bytes.
-    pub(super) fn give(&mut self, bytes: &[u8]) -> io::Result<()> {
-        write_bytes(&mut self.input, bytes)?;
-        self.input.flush()
+    pub(super) fn give(&mut self, bytes: &[u8], patience: Patience<'_>) -> Result<(), Lost> {
+        self.send(patience, |pipe| write_bytes(pipe, bytes))
+    }
+
+    /// The number of the next call.
+    pub(super) fn next_call(&mut self) -> u64 {
+        self.asked += 1;
+        self.asked
+    }
+
+    /// Whether an answer is the one that is due: calls are answered once, and in the order they were asked for.
+    pub(super) fn is_due(&mut self, call: u64) -> bool {
+        let due = self.answered < self.asked && call == self.answered + 1;
+        self.answered += u64::from(due);
+        due
+    }
+
+    fn send(
+        &mut self,
+        patience: Patience<'_>,
+        write: impl FnOnce(&mut Listener<'_>) -> io::Result<()>,
+    ) -> Result<(), Lost> {
+        let mut pipe = Listener { worker: self, patience, lost: None };
+        let written = write(&mut pipe);
+        let lost = pipe.lost.take();
+        written.map_err(|error| lost.unwrap_or_else(|| Lost::Died(error.to_string())))
     }
 
     /// Waits for what it says.
@@ -155,30 +190,45 @@ impl Worker {
 
     /// Waits until there is something to read.
     fn wait(&self, patience: Patience<'_>) -> Result<(), Lost> {
-        loop {
-            if patience.cancelled.is_some_and(|cancelled| cancelled.load(Ordering::Relaxed)) {
-                return Err(Lost::Cancelled);
-            }
-            let left = patience.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            if left == Some(Duration::ZERO) {
-                return Err(Lost::TimedOut);
-            }
-            let pause = left.unwrap_or(LOOK).min(LOOK);
-            let pause = Timespec { tv_sec: 0, tv_nsec: pause.subsec_nanos().into() };
-            let mut fds = [PollFd::new(&self.output, PollFlags::IN)];
-            match poll(&mut fds, Some(&pause)) {
-                Ok(0) | Err(rustix::io::Errno::INTR) => {}
-                Ok(_) => return Ok(()),
-                Err(error) => return Err(Lost::Died(error.to_string())),
-            }
+        patience.until(|| PollFd::new(&self.output, PollFlags::IN))
+    }
+
+    /// Lets it go when nothing more is wanted of it, and waits until it has. One that says anything still, or that ends
+    /// otherwise than it should, is not to be believed in what it said before.
+    pub(super) fn finish(&mut self, patience: Patience<'_>) -> Result<(), Lost> {
+        // Closing the pipe is how it is told.
+        self.input = None;
+        match self.take(1, patience) {
+            Ok(_) => Err(Lost::Died("it says more than it was asked".to_owned())),
+            Err(Lost::Died(why)) => match self.status() {
+                Ok(status) if status.success() && self.buffer.len() == self.used => Ok(()),
+                Ok(_) | Err(_) => Err(Lost::Died(why)),
+            },
+            Err(lost @ (Lost::TimedOut | Lost::Cancelled)) => Err(lost),
         }
+    }
+
+    /// How it ended, once it has closed its pipe. One that closed it and goes on is killed.
+    pub(super) fn status(&mut self) -> io::Result<ExitStatus> {
+        let until = Instant::now() + END;
+        while Instant::now() < until {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(status);
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.child.kill()?;
+        self.child.wait()
     }
 
     /// How it ended, in words.
     fn ending(&mut self) -> String {
         use std::os::unix::process::ExitStatusExt as _;
-        match self.child.wait() {
+        match self.status() {
             Ok(status) => match status.signal() {
+                Some(signal) if signal == rustix::process::Signal::SYS.as_raw() => {
+                    format!("it was ended by signal {signal}, for a system call that its walls forbid")
+                }
                 Some(signal) => format!("it was ended by signal {signal}"),
                 None => format!("it ended with exit code {}", status.code().unwrap_or(-1)),
             },
@@ -191,6 +241,62 @@ impl Drop for Worker {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+impl Patience<'_> {
+    /// Waits until a descriptor is ready.
+    fn until<'f>(self, ready: impl Fn() -> PollFd<'f>) -> Result<(), Lost> {
+        loop {
+            if self.cancelled.is_some_and(|cancelled| cancelled.load(Ordering::Relaxed)) {
+                return Err(Lost::Cancelled);
+            }
+            let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if left == Some(Duration::ZERO) {
+                return Err(Lost::TimedOut);
+            }
+            let pause = left.unwrap_or(LOOK).min(LOOK);
+            let pause = Timespec { tv_sec: 0, tv_nsec: pause.subsec_nanos().into() };
+            match poll(&mut [ready()], Some(&pause)) {
+                Ok(0) | Err(rustix::io::Errno::INTR) => {}
+                Ok(_) => return Ok(()),
+                Err(error) => return Err(Lost::Died(error.to_string())),
+            }
+        }
+    }
+}
+
+/// A worker that is being written to.
+struct Listener<'a> {
+    worker: &'a mut Worker,
+    patience: Patience<'a>,
+    /// Why it cannot be.
+    lost: Option<Lost>,
+}
+
+impl io::Write for Listener<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        loop {
+            let input = self.worker.input.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
+            let lost = match input.write(bytes) {
+                Ok(count) => return Ok(count),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    match self.patience.until(|| PollFd::new(input, PollFlags::OUT)) {
+                        Ok(()) => continue,
+                        Err(lost) => lost,
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Lost::Died(self.worker.ending()),
+                Err(error) => Lost::Died(error.to_string()),
+            };
+            self.lost = Some(lost);
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

@@ -27,8 +27,6 @@ pub struct Job<'a> {
     pub changes: Option<&'a [Change]>,
     /// What it may see.
     pub view: &'a View,
-    /// Which grant that is: workers see one in their life.
-    pub grant: Digest,
     /// What each call may use.
     pub limits: &'a Limits,
     /// Everything the result depends on beside the files it is called about and what it observes: where randomness comes
@@ -175,17 +173,16 @@ impl Pack {
         match &self.place {
             Seats::Workers(program) => {
                 let failed = |error: LoadError| Stop::Error(GuestError::new(ErrorKind::Host, error.to_string()));
-                let idle = self.idle.take(Some(job.grant));
+                let idle = self.idle.take();
                 let mut worker = idle.map_or_else(|| Worker::load(program, &self.code), Ok).map_err(failed)?;
                 // All are processes of one program on one machine, so the walls of one are those of all.
                 walls.lock().unwrap_or_else(PoisonError::into_inner).replace(worker.walls());
                 let (check, config, limits) = (job.check.id.clone(), job.config.to_owned(), job.limits.clone());
-                worker.ask(&Ask::Job { check, config, limits }).map_err(|error| Stop::lost(&error))?;
-                let done = work(&mut Seat::Remote(&mut worker));
-                if done.is_ok() {
-                    self.idle.put(Some(job.grant), worker);
-                }
-                done
+                worker.ask(&Ask::Job { check, config, limits }, job.patience())?;
+                let made = work(&mut Seat::Remote(&mut worker))?;
+                // One that does not end as it should is believed in nothing.
+                worker.finish(job.patience())?;
+                Ok(made)
             }
             #[cfg(test)]
             Seats::Here => {

@@ -57,7 +57,6 @@ impl Runner<'_> {
             files,
             changes: changes.as_deref(),
             view: &view,
-            grant: grant.digest(),
             limits,
             key: &key,
             deadline,

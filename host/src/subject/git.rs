@@ -285,6 +285,18 @@ impl Repository {
     }
 }
 
+/// The program that is used for repositories around `folder`, and what it says is its version.
+pub fn version(folder: &Path) -> Result<(PathBuf, String), GitError> {
+    let command = "version";
+    let found = program(&search_path(folder))?;
+    let answer = call(folder, folder, command, &[])?;
+    if !answer.success {
+        return Err(refusal(folder, command, &answer));
+    }
+    let text = String::from_utf8_lossy(&answer.stdout);
+    Ok((found, text.trim().trim_start_matches("git version ").to_owned()))
+}
+
 fn path(bytes: &[u8]) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(bytes))
 }

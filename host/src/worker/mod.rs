@@ -9,6 +9,7 @@
 
 mod compile;
 mod contract;
+mod crossing;
 mod engine;
 mod error;
 mod frame;
@@ -24,12 +25,13 @@ mod wasi;
 
 pub use compile::compile;
 pub use contract::caps;
+pub use crossing::{CANARY, Crossed, Crossing, Target};
 pub use engine::{BigStack, Engine, engine_id, on_big_stack, on_big_stacks};
 pub use error::{GuestError, LoadError};
 pub use frame::{HEADER as FRAME_HEADER, Kind as FrameKind, header as frame_header, write_bytes, write_message};
 pub use imports::{CONTRACT_VERSION, Import, Inspection, MAX_COMPONENT_BYTES, inspect};
 pub use limits::Limits;
-pub use lockdown::Walls;
+pub use lockdown::{Walls, missing as missing_walls};
 pub use program::{Called, Program};
 pub use schema::{MAX_SCHEMA_BYTES, SchemaError, check_schema, validate_config};
 #[cfg(test)]
@@ -38,3 +40,22 @@ pub use serve::{Ask, Node, Piece, Say, What, serve};
 pub use view::{
     Contents, ContentsError, Found, FoundKind, Noted, Tree, TreeBuilder, TreeError, Untrue, View, observations,
 };
+
+/// For the test that plays a worker which an attacker has taken over: the walls that it stands behind are these and no
+/// copy.
+#[doc(hidden)]
+pub mod attack {
+    use super::crossing::{self, Crossed, Crossing, Target};
+    use super::lockdown::{self, Walls};
+
+    /// Locks this process up as one that runs guests.
+    pub fn lock_up() -> Walls {
+        lockdown::close_inherited();
+        lockdown::first(Walls::ALL).second()
+    }
+
+    /// Tries to cross the walls.
+    pub fn cross(crossing: Crossing, target: &Target) -> Crossed {
+        crossing::cross(crossing, target, &[])
+    }
+}

@@ -2,6 +2,7 @@
 //!
 //! It opens nothing and is told everything. Before any guest byte runs it locks itself up.
 
+use super::crossing::{self, Crossed, Crossing, Target};
 use super::frame;
 use super::lockdown::{self, Walls};
 use super::view::{Contents, ContentsError, TreeBuilder, View};
@@ -63,6 +64,15 @@ pub enum Ask {
     Compile,
     /// Load compiled code, which follows as bytes, and lock up.
     Load,
+    /// Lock up with these walls as a process for guests does, and try to cross them: a trial, for which there is no guest.
+    Try {
+        /// Which walls, so that each can be tried by itself.
+        walls: Walls,
+        /// What to try; nothing where only the walls are asked for.
+        crossing: Option<Crossing>,
+        /// On what.
+        target: Target,
+    },
     /// Say what the pack holds.
     Describe {
         /// What that may use.
@@ -86,6 +96,8 @@ pub enum Ask {
     },
     /// Run the check once.
     Call {
+        /// Its number, which is in the answer.
+        call: u64,
         /// What it is about.
         files: Vec<Entry>,
         /// What changed.
@@ -120,6 +132,8 @@ pub enum Say {
     Compiled(Result<Inspection, LoadError>),
     /// The code is loaded and the walls stand.
     Loaded(Result<Walls, LoadError>),
+    /// What came of trying to cross the walls, where the process lived to tell.
+    Crossed(Crossed),
     /// What the pack holds, within the caps; each schema can be used.
     Described(Result<PackInfo, LoadError>),
     /// What is wrong with a configuration.
@@ -133,12 +147,13 @@ pub enum Say {
         /// How many bytes.
         len: usize,
     },
-    /// A call has ended.
-    Called(Box<Called>),
+    /// The call of this number has ended.
+    Called(u64, Box<Called>),
 }
 
 /// Serves the parent over standard input and output until they close.
 pub fn serve() -> io::Result<()> {
+    lockdown::close_inherited();
     let pipes = Arc::new(Pipes(Mutex::new(Streams {
         input: BufReader::with_capacity(256 << 10, io::stdin()),
         output: BufWriter::with_capacity(64 << 10, io::stdout()),
@@ -147,8 +162,23 @@ pub fn serve() -> io::Result<()> {
     match pipes.hear()? {
         (Ask::Compile, component) => compile_one(&pipes, &component),
         (Ask::Load, code) => {
-            // The big stack's thread is there before the walls, since starting one is among what they forbid.
-            on_big_stack(|stack| serve_pack(&pipes, stack, &code))?
+            behind_walls(&pipes, Walls::ALL, || load(&code), |program, stack| serve_pack(&pipes, stack, &program))
+        }
+        (Ask::Try { walls, crossing, target }, _) => {
+            let load = || Engine::new().map(|engine| (engine, crossing::open_descriptors()));
+            let mut loaded = None;
+            behind_walls(&pipes, walls, load, |made, _| {
+                loaded = Some(made);
+                Ok(())
+            })?;
+            // On the first thread: every other one has at least the walls that this one has, and a guest that has broken
+            // out has all threads.
+            match (loaded, crossing) {
+                (Some((_engine, open)), Some(crossing)) => {
+                    pipes.say(&Say::Crossed(crossing::cross(crossing, &target, &open)))
+                }
+                (None, _) | (_, None) => Ok(()),
+            }
         }
         _ => Err(io::ErrorKind::InvalidData.into()),
     }
@@ -166,22 +196,38 @@ fn compile_one(pipes: &Pipes, component: &[u8]) -> io::Result<()> {
     }
 }
 
-fn serve_pack(pipes: &Arc<Pipes>, stack: &BigStack, code: &[u8]) -> io::Result<()> {
-    let loaded = Engine::new().and_then(|engine| {
-        #[expect(unsafe_code, reason = "compiled code from the parent, which made or checked it")]
-        // SAFETY: the parent sends only what `compile` returned, either a moment ago or out of its cache with a valid
-        // MAC; the pipe leads to nobody else.
-        unsafe {
-            Program::load(&engine, code)
-        }
-    });
-    let program = match loaded {
-        Ok(program) => program,
+/// Code from the parent.
+fn load(code: &[u8]) -> Result<Program, LoadError> {
+    let engine = Engine::new()?;
+    #[expect(unsafe_code, reason = "compiled code from the parent, which made or checked it")]
+    // SAFETY: the parent sends only what `compile` returned, either a moment ago or out of its cache with a valid
+    // MAC; the pipe leads to nobody else.
+    unsafe {
+        Program::load(&engine, code)
+    }
+}
+
+/// Loads what is needed, locks this process up, says so, and goes on behind the walls.
+fn behind_walls<T: Send>(
+    pipes: &Pipes,
+    walls: Walls,
+    load: impl FnOnce() -> Result<T, LoadError>,
+    work: impl FnOnce(T, &BigStack) -> io::Result<()> + Send,
+) -> io::Result<()> {
+    let loaded = match load() {
+        Ok(loaded) => loaded,
         Err(error) => return pipes.say(&Say::Loaded(Err(error))),
     };
-    watch()?;
-    let walls = lockdown::worker();
-    pipes.say(&Say::Loaded(Ok(walls)))?;
+    // No thread is there that Landlock would leave out; starting one is among what seccomp forbids.
+    let half = lockdown::first(walls);
+    on_big_stack(|stack| {
+        watch()?;
+        pipes.say(&Say::Loaded(Ok(half.second())))?;
+        work(loaded, stack)
+    })?
+}
+
+fn serve_pack(pipes: &Arc<Pipes>, stack: &BigStack, program: &Program) -> io::Result<()> {
     let mut job = None;
     loop {
         let (ask, bytes) = match pipes.hear() {
@@ -190,12 +236,12 @@ fn serve_pack(pipes: &Arc<Pipes>, stack: &BigStack, code: &[u8]) -> io::Result<(
             Err(error) => return Err(error),
         };
         match ask {
-            Ask::Describe { limits } => pipes.say(&Say::Described(describe(&program, stack, &limits)))?,
+            Ask::Describe { limits } => pipes.say(&Say::Described(describe(program, stack, &limits)))?,
             Ask::Validate { schema, config } => {
                 pipes.say(&Say::Validated(validate_config(&schema, &config).err().unwrap_or_default()))?;
             }
             Ask::Job { check, config, limits } => job = Some((check, config, limits)),
-            Ask::Call { files, changes, mounts, nodes, seed, inline } => {
+            Ask::Call { call, files, changes, mounts, nodes, seed, inline } => {
                 let Some((check, config, limits)) = &job else { return Err(io::ErrorKind::InvalidData.into()) };
                 let contents = Remote { pipes: Arc::clone(pipes), kept: Mutex::new(Kept::default()) };
                 contents.kept(|kept| kept.add(&inline, &bytes));
@@ -209,9 +255,9 @@ fn serve_pack(pipes: &Arc<Pipes>, stack: &BigStack, code: &[u8]) -> io::Result<(
                         observed: Vec::new(),
                     },
                 };
-                pipes.say(&Say::Called(Box::new(called)))?;
+                pipes.say(&Say::Called(call, Box::new(called)))?;
             }
-            Ask::Compile | Ask::Load | Ask::Here { .. } | Ask::Gone { .. } => {
+            Ask::Compile | Ask::Load | Ask::Try { .. } | Ask::Here { .. } | Ask::Gone { .. } => {
                 return Err(io::ErrorKind::InvalidData.into());
             }
         }
@@ -288,7 +334,9 @@ impl Streams {
                 (frame::Kind::Bytes, bytes) => bytes,
                 (frame::Kind::Message, _) => return Err(io::ErrorKind::InvalidData.into()),
             },
-            Ask::Describe { .. } | Ask::Validate { .. } | Ask::Job { .. } | Ask::Gone { .. } => Vec::new(),
+            Ask::Try { .. } | Ask::Describe { .. } | Ask::Validate { .. } | Ask::Job { .. } | Ask::Gone { .. } => {
+                Vec::new()
+            }
         };
         Ok((ask, bytes))
     }

@@ -1,111 +1,30 @@
 //! What a guest sees of files, and checks that are called for each file.
 
+use super::guests::{IS_DIRECTORY, LOOP, NO_ENTRY, NOT_DIRECTORY, NOT_PERMITTED};
 use super::*;
-
-/// Checks that each of these calls on the first mount answers with the error code. Each leaves a pointer's worth of
-/// result at `FREE`: a flag and a code.
-fn answers(calls: &[Call], cases: &[(String, u8)], scratch: &str) {
-    let mut all = FILE_CALLS.to_vec();
-    all.extend_from_slice(calls);
-    let mut code =
-        format!("(call $directories (i32.const {FREE})) (local.set $a (i32.load (i32.load (i32.const {FREE}))))");
-    for (n, (call, expected)) in cases.iter().enumerate() {
-        code.push_str(&format!(
-            "{call}
-             (if (i32.or (i32.ne (i32.load8_u (i32.const {FREE})) (i32.const 1))
-                         (i32.ne (i32.load8_u (i32.add (i32.const {FREE}) (local.get $b))) (i32.const {expected})))
-               (then (drop (i32.div_u (i32.const {n}) (i32.const 0))) unreachable))"
-        ));
-    }
-    let guest = Guest { calls: all, on_run: code, scratch: scratch.into(), ..Guest::default() };
-    report(&guest);
-}
-
-const READ_ONLY: u8 = 33;
-const NO_ENTRY: u8 = 20;
-const NOT_PERMITTED: u8 = 31;
-const LOOP: u8 = 15;
-const NOT_DIRECTORY: u8 = 24;
-const IS_DIRECTORY: u8 = 14;
 
 #[test]
 fn every_write_is_refused() {
-    let calls = [
-        call("append", "fs", "[method]descriptor.append-via-stream", "(param i32 i32)"),
-        call("stream", "fs", "[method]descriptor.write-via-stream", "(param i32 i64 i32)"),
-        call("size", "fs", "[method]descriptor.set-size", "(param i32 i64 i32)"),
-        call("put", "fs", "[method]descriptor.write", "(param i32 i32 i32 i64 i32)"),
-        call("mkdir", "fs", "[method]descriptor.create-directory-at", "(param i32 i32 i32 i32)"),
-        call("rmdir", "fs", "[method]descriptor.remove-directory-at", "(param i32 i32 i32 i32)"),
-        call("unlink", "fs", "[method]descriptor.unlink-file-at", "(param i32 i32 i32 i32)"),
-        call("symlink", "fs", "[method]descriptor.symlink-at", "(param i32 i32 i32 i32 i32 i32)"),
-        call("rename", "fs", "[method]descriptor.rename-at", "(param i32 i32 i32 i32 i32 i32 i32)"),
-        call("link", "fs", "[method]descriptor.link-at", "(param i32 i32 i32 i32 i32 i32 i32 i32)"),
-    ];
-    let path = format!("(i32.const {SCRATCH}) (i32.const 5)");
-    let at = format!("(i32.const {FREE})");
-    let unit = "(local.set $b (i32.const 1))";
-    let wide = "(local.set $b (i32.const 4))";
-    let long = "(local.set $b (i32.const 8))";
-    let mut cases: Vec<_> = [
-        format!("{wide} (call $append (local.get $a) {at})"),
-        format!("{wide} (call $stream (local.get $a) (i64.const 0) {at})"),
-        format!("{unit} (call $size (local.get $a) (i64.const 0) {at})"),
-        format!("{long} (call $put (local.get $a) {path} (i64.const 0) {at})"),
-        format!("{unit} (call $mkdir (local.get $a) {path} {at})"),
-        format!("{unit} (call $rmdir (local.get $a) {path} {at})"),
-        format!("{unit} (call $unlink (local.get $a) {path} {at})"),
-        format!("{unit} (call $symlink (local.get $a) {path} {path} {at})"),
-        format!("{unit} (call $rename (local.get $a) {path} (local.get $a) {path} {at})"),
-        format!("{unit} (call $link (local.get $a) (i32.const 0) {path} (local.get $a) {path} {at})"),
-    ]
-    .into_iter()
-    .map(|call| (call, READ_ONLY))
-    .collect();
-    // To create, to create exclusively, to truncate; to write, to change folders.
-    for (open, flags) in [(1, 1), (5, 1), (8, 1), (0, 2), (0, 3), (0, 32)] {
-        let call = format!(
-            "{wide} (call $open (local.get $a) (i32.const 0) {path} (i32.const {open}) (i32.const {flags}) {at})"
-        );
-        cases.push((call, READ_ONLY));
-    }
-    answers(&calls, &cases, "a.txt");
+    report(&guests::every_write());
 }
 
 #[test]
 fn paths_that_lead_out_lead_nowhere() {
-    let mut scratch = String::new();
-    let mut cases = Vec::new();
-    for (path, follow, directory, code) in [
-        ("..", 1, 0, NOT_PERMITTED),
-        ("b/../../a.txt", 1, 0, NOT_PERMITTED),
-        ("/tree/a.txt", 1, 0, NOT_PERMITTED),
-        ("", 1, 0, NO_ENTRY),
-        ("nope", 1, 0, NO_ENTRY),
-        ("zz-link", 0, 0, LOOP),
-        ("a.txt/", 1, 0, NOT_DIRECTORY),
-        ("a.txt/x", 1, 0, NOT_DIRECTORY),
-        ("a.txt", 1, 1, NOT_DIRECTORY),
-    ] {
-        let at = SCRATCH as usize + scratch.len();
-        let directory = directory * 2;
-        cases.push((
-            format!(
-                "(local.set $b (i32.const 4)) (call $open (local.get $a) (i32.const {follow}) (i32.const {at})
-                 (i32.const {}) (i32.const {directory}) (i32.const 1) (i32.const {FREE}))",
-                path.len()
-            ),
-            code,
-        ));
-        scratch.push_str(path);
-    }
-    cases.push((
-        format!(
-            "(local.set $b (i32.const 4)) (call $read (local.get $a) (i64.const 9) (i64.const 0) (i32.const {FREE}))"
-        ),
-        IS_DIRECTORY,
-    ));
-    answers(&[], &cases, &scratch);
+    report(&guests::opening(&[
+        ("..", true, false, NOT_PERMITTED),
+        ("b/../../a.txt", true, false, NOT_PERMITTED),
+        ("/tree/a.txt", true, false, NOT_PERMITTED),
+        ("", true, false, NO_ENTRY),
+        ("nope", true, false, NO_ENTRY),
+        ("zz-link", false, false, LOOP),
+        ("a.txt/", true, false, NOT_DIRECTORY),
+        ("a.txt/x", true, false, NOT_DIRECTORY),
+        ("a.txt", true, true, NOT_DIRECTORY),
+    ]));
+    let read = format!(
+        "(local.set $b (i32.const 4)) (call $read (local.get $a) (i64.const 9) (i64.const 0) (i32.const {FREE}))"
+    );
+    report(&guests::answered(&[], &[(read, IS_DIRECTORY)], ""));
 }
 
 /// Opens `a.txt`, reads it and writes what was read to the error output.
@@ -213,7 +132,6 @@ fn contents_that_changed_are_the_machines_trouble() {
     builder.file(Mount::Tree, "a.txt", 6, false, 0);
     let view = View::new(Arc::new(builder.build().unwrap()), Arc::new(Moved));
     let run = pack.run_check(&Job {
-        grant: Digest::of(b""),
         check: &pack.info.checks[0],
         config: "{}",
         files: &entries,

@@ -14,7 +14,7 @@ mod reports;
 use super::*;
 use crate::model::{Entry, EntryKind, ErrorKind, Mount, Refusal, Report};
 use crate::worker::{Contents, ContentsError, TreeBuilder};
-use guests::{Call, Check, Edit, FILE_CALLS, FREE, Finding, Guest, Outcome, SCRATCH, call};
+use guests::{Check, Edit, FILE_CALLS, FREE, Finding, Guest, Outcome, SCRATCH, call};
 use std::sync::Arc;
 
 /// Contents in memory, by key.
@@ -68,7 +68,6 @@ fn run_on(guest: &Guest, files: &[(&str, &str)]) -> CheckRun {
         files: &entries,
         changes: None,
         view: &view,
-        grant: Digest::of(b""),
         limits: &limits(),
         key: &Digest::of(b"key"),
         deadline: None,
