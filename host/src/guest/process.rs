@@ -6,6 +6,7 @@
 use crate::worker::{Ask, FRAME_HEADER, FrameKind, LoadError, Say, Walls, frame_header, write_bytes, write_message};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, Read as _, Write as _};
+use std::ops::Range;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -43,9 +44,7 @@ pub(super) struct Worker {
     child: Child,
     input: ChildStdin,
     output: ChildStdout,
-    /// What was read and not yet used.
-    buffer: Vec<u8>,
-    used: usize,
+    inbox: Inbox,
 }
 
 impl Worker {
@@ -66,7 +65,7 @@ impl Worker {
         for pipe in [rustix::fd::AsFd::as_fd(&input), rustix::fd::AsFd::as_fd(&output)] {
             let _ = rustix::pipe::fcntl_setpipe_size(pipe, 1 << 20);
         }
-        Ok(Self { child, input, output, buffer: Vec::new(), used: 0 })
+        Ok(Self { child, input, output, inbox: Inbox::default() })
     }
 
     /// Starts one that runs guests of compiled code, and waits until its walls stand.
@@ -96,7 +95,44 @@ impl Worker {
 
     /// Waits for what it says.
     pub(super) fn hear(&mut self, patience: Patience<'_>) -> Result<Say, Lost> {
-        match self.frame(patience)? {
+        self.receive(patience, Inbox::message)
+    }
+
+    /// Waits for bytes.
+    pub(super) fn bytes(&mut self, patience: Patience<'_>) -> Result<Vec<u8>, Lost> {
+        self.receive(patience, Inbox::bytes)
+    }
+
+    fn receive<T>(
+        &mut self,
+        patience: Patience<'_>,
+        what: impl FnOnce(&mut Inbox, &mut dyn FnMut(&mut [u8]) -> Result<usize, Lost>) -> Result<T, Lost>,
+    ) -> Result<T, Lost> {
+        let Self { child, output, inbox, .. } = self;
+        what(inbox, &mut |room| {
+            wait(output, patience)?;
+            match output.read(room) {
+                Ok(0) => Err(Lost::Died(ending(child))),
+                Ok(read) => Ok(read),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(0),
+                Err(error) => Err(Lost::Died(error.to_string())),
+            }
+        })
+    }
+}
+
+/// What was read of a worker's words and is not used yet: a part of the buffer, which is kept from one reading to the
+/// next, since to clear so much room each time would take longer than most messages do.
+#[derive(Debug, Default)]
+pub(super) struct Inbox {
+    buffer: Vec<u8>,
+    unused: Range<usize>,
+}
+
+impl Inbox {
+    /// The next frame, which must be a message. `more` waits, fills some of the room it is given and says how much.
+    pub(super) fn message(&mut self, more: &mut dyn FnMut(&mut [u8]) -> Result<usize, Lost>) -> Result<Say, Lost> {
+        match self.frame(more)? {
             (FrameKind::Message, bytes) => {
                 serde_json::from_slice(&bytes).map_err(|_| Lost::Died("it says what is not understood".to_owned()))
             }
@@ -104,77 +140,77 @@ impl Worker {
         }
     }
 
-    /// Waits for bytes.
-    pub(super) fn bytes(&mut self, patience: Patience<'_>) -> Result<Vec<u8>, Lost> {
-        match self.frame(patience)? {
+    /// The next frame, which must be bytes; as [`Self::message`].
+    fn bytes(&mut self, more: &mut dyn FnMut(&mut [u8]) -> Result<usize, Lost>) -> Result<Vec<u8>, Lost> {
+        match self.frame(more)? {
             (FrameKind::Bytes, bytes) => Ok(bytes),
             (FrameKind::Message, _) => Err(Lost::Died("it speaks out of turn".to_owned())),
         }
     }
 
-    fn frame(&mut self, patience: Patience<'_>) -> Result<(FrameKind, Vec<u8>), Lost> {
+    /// The next frame; as [`Self::message`].
+    pub(super) fn frame(
+        &mut self,
+        more: &mut dyn FnMut(&mut [u8]) -> Result<usize, Lost>,
+    ) -> Result<(FrameKind, Vec<u8>), Lost> {
         let mut first = [0; FRAME_HEADER];
-        first.copy_from_slice(&self.take(FRAME_HEADER, patience)?);
+        first.copy_from_slice(&self.take(FRAME_HEADER, more)?);
         let Some((kind, length)) = frame_header(first) else {
             return Err(Lost::Died("it says what is not understood".to_owned()));
         };
-        Ok((kind, self.take(length, patience)?))
+        Ok((kind, self.take(length, more)?))
     }
 
-    fn take(&mut self, count: usize, patience: Patience<'_>) -> Result<Vec<u8>, Lost> {
-        while self.buffer.len() - self.used < count {
-            self.wait(patience)?;
-            if self.used > 0 {
-                self.buffer.drain(..self.used);
-                self.used = 0;
+    /// Exactly so many bytes. Room is made as they come: a length alone costs nothing.
+    fn take(&mut self, count: usize, more: &mut dyn FnMut(&mut [u8]) -> Result<usize, Lost>) -> Result<Vec<u8>, Lost> {
+        while self.unused.len() < count {
+            if self.unused.start > 0 {
+                self.buffer.copy_within(self.unused.clone(), 0);
+                self.unused = 0..self.unused.len();
             }
-            let before = self.buffer.len();
-            self.buffer.resize(before + CHUNK, 0);
-            let read = self.output.read(&mut self.buffer[before..]);
-            self.buffer.truncate(before + *read.as_ref().unwrap_or(&0));
-            match read {
-                Ok(0) => return Err(Lost::Died(self.ending())),
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(Lost::Died(error.to_string())),
+            if self.buffer.len() < self.unused.end + CHUNK {
+                self.buffer.resize(self.unused.end + CHUNK, 0);
             }
+            self.unused.end += more(&mut self.buffer[self.unused.end..])?;
         }
-        let bytes = self.buffer[self.used..self.used + count].to_vec();
-        self.used += count;
+        let bytes = self.buffer[self.unused.start..self.unused.start + count].to_vec();
+        self.unused.start += count;
         Ok(bytes)
     }
+}
 
-    /// Waits until there is something to read.
-    fn wait(&self, patience: Patience<'_>) -> Result<(), Lost> {
-        loop {
-            if patience.cancelled.is_some_and(|cancelled| cancelled.load(Ordering::Relaxed)) {
-                return Err(Lost::Cancelled);
-            }
-            let left = patience.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            if left == Some(Duration::ZERO) {
-                return Err(Lost::TimedOut);
-            }
-            let pause = left.unwrap_or(LOOK).min(LOOK);
-            let pause = Timespec { tv_sec: 0, tv_nsec: pause.subsec_nanos().into() };
-            let mut fds = [PollFd::new(&self.output, PollFlags::IN)];
-            match poll(&mut fds, Some(&pause)) {
-                Ok(0) | Err(rustix::io::Errno::INTR) => {}
-                Ok(_) => return Ok(()),
-                Err(error) => return Err(Lost::Died(error.to_string())),
-            }
+/// Waits until there is something to read.
+fn wait(output: &ChildStdout, patience: Patience<'_>) -> Result<(), Lost> {
+    loop {
+        if patience.cancelled.is_some_and(|cancelled| cancelled.load(Ordering::Relaxed)) {
+            return Err(Lost::Cancelled);
+        }
+        let left = patience.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        if left == Some(Duration::ZERO) {
+            return Err(Lost::TimedOut);
+        }
+        let pause = left.unwrap_or(LOOK).min(LOOK);
+        let pause = Timespec { tv_sec: 0, tv_nsec: pause.subsec_nanos().into() };
+        let mut fds = [PollFd::new(output, PollFlags::IN)];
+        match poll(&mut fds, Some(&pause)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => {}
+            Ok(_) => return Ok(()),
+            Err(error) => return Err(Lost::Died(error.to_string())),
         }
     }
+}
 
-    /// How it ended, in words.
-    fn ending(&mut self) -> String {
-        use std::os::unix::process::ExitStatusExt as _;
-        match self.child.wait() {
-            Ok(status) => match status.signal() {
-                Some(signal) => format!("it was ended by signal {signal}"),
-                None => format!("it ended with exit code {}", status.code().unwrap_or(-1)),
-            },
-            Err(error) => error.to_string(),
-        }
+/// How a worker ended, in words. One that has only closed its output is ended here: nobody would wait for it in vain.
+/// How a process ended stays as it is if it is killed after that.
+fn ending(child: &mut Child) -> String {
+    use std::os::unix::process::ExitStatusExt as _;
+    let _ = child.kill();
+    match child.wait() {
+        Ok(status) => match status.signal() {
+            Some(signal) => format!("it was ended by signal {signal}"),
+            None => format!("it ended with exit code {}", status.code().unwrap_or(-1)),
+        },
+        Err(error) => error.to_string(),
     }
 }
 
@@ -191,6 +227,27 @@ impl std::fmt::Display for Lost {
             Self::TimedOut => f.write_str("it took too long"),
             Self::Cancelled => f.write_str("it was called off"),
             Self::Died(why) => f.write_str(why),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn a_worker_that_closes_its_output_and_goes_on_is_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        for (what, said) in
+            [("exec 1>&-; while :; do :; done", "it was ended by signal 9"), ("exit 3", "it ended with exit code 3")]
+        {
+            let program = folder.path().join("worker");
+            std::fs::write(&program, format!("#!/bin/sh\n{what}\n")).unwrap();
+            std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+            let mut worker = Worker::start(&program).unwrap();
+            let heard = worker.hear(Patience { deadline: None, cancelled: None });
+            assert_eq!(heard.unwrap_err().to_string(), said);
         }
     }
 }
