@@ -5,6 +5,8 @@
 //! an `Err`. One worker serves one pack and one grant; what it may read is decided here, request by request.
 
 mod artefact;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod process;
 mod run;
 #[cfg(test)]

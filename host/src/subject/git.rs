@@ -317,7 +317,7 @@ fn shown(record: &[u8]) -> String {
 }
 
 /// `ls-files -z -s -v -c -o`: `TAG SP MODE SP ID SP STAGE TAB PATH` for what is tracked, `? PATH` for what is not.
-fn parse_listing(output: &[u8]) -> Result<Listing, String> {
+pub(super) fn parse_listing(output: &[u8]) -> Result<Listing, String> {
     let mut listing = Listing::default();
     for record in records(output) {
         let bad = || shown(record);
@@ -338,7 +338,7 @@ fn parse_listing(output: &[u8]) -> Result<Listing, String> {
 }
 
 /// `ls-tree -r -z`: `MODE SP TYPE SP ID TAB PATH`.
-fn parse_tree(output: &[u8]) -> Result<Vec<Committed>, String> {
+pub(super) fn parse_tree(output: &[u8]) -> Result<Vec<Committed>, String> {
     records(output)
         .map(|record| {
             let (head, path) = split_tab(record)?;

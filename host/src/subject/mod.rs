@@ -4,6 +4,8 @@
 //! anything that a repository says. Git is reached through [`git`] and nowhere else.
 
 pub mod beneath;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 pub mod git;
 mod pieces;
 mod snapshot;

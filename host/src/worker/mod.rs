@@ -12,6 +12,8 @@ mod contract;
 mod engine;
 mod error;
 mod frame;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod imports;
 mod limits;
 mod lockdown;
