@@ -2,6 +2,7 @@
 # test     everything: native tests of the SDK and the packs, unit and end-to-end tests, and `verify`
 # checks   build the packs into checks/target/packs
 # bench    measure; writes docs/benchmarks.md
+# fuzz     each fuzz target for FUZZ_SECONDS (60); what is found is kept in fuzz/target/found
 #
 # Each target does its own set-up, or says in one line what to install.
 
@@ -10,7 +11,7 @@ CARGO ?= cargo
 unexport CARGO_TARGET_DIR CARGO_BUILD_TARGET_DIR
 PROBITY := target/debug/probity
 
-.PHONY: verify test checks bench setup
+.PHONY: verify test checks bench fuzz setup
 
 setup:
 	@command -v $(CARGO) >/dev/null || { echo "error: cargo was not found: install Rust 1.95 or later with rustup" >&2; exit 1; }
@@ -32,3 +33,6 @@ test: setup checks
 
 bench: setup checks
 	tests/bench/run
+
+fuzz: setup
+	CARGO="$(CARGO)" fuzz/run

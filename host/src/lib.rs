@@ -13,6 +13,10 @@
 
 pub mod cli;
 pub mod config;
+#[cfg(any(test, fuzzing))]
+mod fuzz_kit;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 pub mod guest;
 pub mod model;
 pub mod native;

@@ -6,7 +6,10 @@
 
 mod artefact;
 mod call;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod idle;
+mod inbox;
 mod merge;
 mod process;
 mod run;

@@ -3,7 +3,8 @@
 //! Whatever it says may be an attacker's: frames are capped, and a worker that dies or says what nobody asked for is
 //! believed in nothing.
 
-use crate::worker::{Ask, FRAME_HEADER, FrameKind, LoadError, Say, Walls, frame_header, write_bytes, write_message};
+use super::inbox::Inbox;
+use crate::worker::{Ask, LoadError, Say, Walls, write_bytes, write_message};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_setfl};
 use std::io::{self, Read as _};
@@ -17,9 +18,6 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// How long a process may take to end when it has closed its pipe: by then it has given back all its memory.
 const END: Duration = Duration::from_secs(3);
-
-/// How much of a pipe is read at once.
-const CHUNK: usize = 256 << 10;
 
 /// Why a worker gave no answer.
 #[derive(Debug)]
@@ -49,9 +47,7 @@ pub(super) struct Worker {
     input: Option<ChildStdin>,
     output: ChildStdout,
     walls: Walls,
-    /// What was read and not yet used.
-    buffer: Vec<u8>,
-    used: usize,
+    inbox: Inbox,
     /// Calls that it was asked for, and calls that it has answered.
     asked: u64,
     answered: u64,
@@ -78,7 +74,7 @@ impl Worker {
         // One that does not listen must not hold up whoever asks.
         fcntl_setfl(&input, OFlags::NONBLOCK)?;
         let input = Some(input);
-        Ok(Self { child, input, output, walls: Walls::default(), buffer: Vec::new(), used: 0, asked: 0, answered: 0 })
+        Ok(Self { child, input, output, walls: Walls::default(), inbox: Inbox::default(), asked: 0, answered: 0 })
     }
 
     /// Starts one that runs guests of compiled code, and waits until its walls stand.
@@ -140,57 +136,31 @@ impl Worker {
 
     /// Waits for what it says.
     pub(super) fn hear(&mut self, patience: Patience<'_>) -> Result<Say, Lost> {
-        match self.frame(patience)? {
-            (FrameKind::Message, bytes) => {
-                serde_json::from_slice(&bytes).map_err(|_| Lost::Died("it says what is not understood".to_owned()))
-            }
-            (FrameKind::Bytes, _) => Err(Lost::Died("it sends what was not asked for".to_owned())),
-        }
+        self.receive(patience, Inbox::message)
     }
 
     /// Waits for bytes.
     pub(super) fn bytes(&mut self, patience: Patience<'_>) -> Result<Vec<u8>, Lost> {
-        match self.frame(patience)? {
-            (FrameKind::Bytes, bytes) => Ok(bytes),
-            (FrameKind::Message, _) => Err(Lost::Died("it speaks out of turn".to_owned())),
-        }
+        self.receive(patience, Inbox::bytes)
     }
 
-    fn frame(&mut self, patience: Patience<'_>) -> Result<(FrameKind, Vec<u8>), Lost> {
-        let mut first = [0; FRAME_HEADER];
-        first.copy_from_slice(&self.take(FRAME_HEADER, patience)?);
-        let Some((kind, length)) = frame_header(first) else {
-            return Err(Lost::Died("it says what is not understood".to_owned()));
-        };
-        Ok((kind, self.take(length, patience)?))
-    }
-
-    fn take(&mut self, count: usize, patience: Patience<'_>) -> Result<Vec<u8>, Lost> {
-        while self.buffer.len() - self.used < count {
-            self.wait(patience)?;
-            if self.used > 0 {
-                self.buffer.drain(..self.used);
-                self.used = 0;
+    fn receive<T>(
+        &mut self,
+        patience: Patience<'_>,
+        what: impl FnOnce(&mut Inbox, &mut dyn FnMut(&mut [u8]) -> Result<usize, Lost>) -> Result<T, Lost>,
+    ) -> Result<T, Lost> {
+        let mut inbox = std::mem::take(&mut self.inbox);
+        let received = what(&mut inbox, &mut |room| {
+            patience.until(|| PollFd::new(&self.output, PollFlags::IN))?;
+            match self.output.read(room) {
+                Ok(0) => Err(Lost::Died(self.ending())),
+                Ok(read) => Ok(read),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(0),
+                Err(error) => Err(Lost::Died(error.to_string())),
             }
-            let before = self.buffer.len();
-            self.buffer.resize(before + CHUNK, 0);
-            let read = self.output.read(&mut self.buffer[before..]);
-            self.buffer.truncate(before + *read.as_ref().unwrap_or(&0));
-            match read {
-                Ok(0) => return Err(Lost::Died(self.ending())),
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(Lost::Died(error.to_string())),
-            }
-        }
-        let bytes = self.buffer[self.used..self.used + count].to_vec();
-        self.used += count;
-        Ok(bytes)
-    }
-
-    /// Waits until there is something to read.
-    fn wait(&self, patience: Patience<'_>) -> Result<(), Lost> {
-        patience.until(|| PollFd::new(&self.output, PollFlags::IN))
+        });
+        self.inbox = inbox;
+        received
     }
 
     /// Lets it go when nothing more is wanted of it, and waits until it has. One that says anything still, or that ends
@@ -198,10 +168,10 @@ impl Worker {
     pub(super) fn finish(&mut self, patience: Patience<'_>) -> Result<(), Lost> {
         // Closing the pipe is how it is told.
         self.input = None;
-        match self.take(1, patience) {
+        match self.receive(patience, |inbox, more| inbox.take(1, more)) {
             Ok(_) => Err(Lost::Died("it says more than it was asked".to_owned())),
             Err(Lost::Died(why)) => match self.status() {
-                Ok(status) if status.success() && self.buffer.len() == self.used => Ok(()),
+                Ok(status) if status.success() && self.inbox.is_empty() => Ok(()),
                 Ok(_) | Err(_) => Err(Lost::Died(why)),
             },
             Err(lost @ (Lost::TimedOut | Lost::Cancelled)) => Err(lost),
@@ -306,6 +276,27 @@ impl std::fmt::Display for Lost {
             Self::TimedOut => f.write_str("it took too long"),
             Self::Cancelled => f.write_str("it was called off"),
             Self::Died(why) => f.write_str(why),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn a_worker_that_closes_its_output_and_goes_on_is_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        for (what, said) in
+            [("exec 1>&-; while :; do :; done", "it was ended by signal 9"), ("exit 3", "it ended with exit code 3")]
+        {
+            let program = folder.path().join("worker");
+            std::fs::write(&program, format!("#!/bin/sh\n{what}\n")).unwrap();
+            std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+            let mut worker = Worker::start(&program).unwrap();
+            let heard = worker.hear(Patience { deadline: None, cancelled: None });
+            assert_eq!(heard.unwrap_err().to_string(), said);
         }
     }
 }

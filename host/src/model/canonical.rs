@@ -43,7 +43,7 @@ fn check(value: &Value) -> Result<(), CanonicalError> {
 
 /// Bytes that are usually text: a JSON string where they are UTF-8, `{"hex": "…"}` where not.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
-#[serde(from = "BytesForm", into = "BytesForm")]
+#[serde(try_from = "BytesForm", into = "BytesForm")]
 pub struct Bytes(pub Vec<u8>);
 
 #[derive(Serialize, Deserialize)]
@@ -53,17 +53,19 @@ enum BytesForm {
     Hex { hex: String },
 }
 
-impl From<BytesForm> for Bytes {
-    fn from(form: BytesForm) -> Self {
-        match form {
-            BytesForm::Text(text) => Self(text.into_bytes()),
-            BytesForm::Hex { hex } => Self(
-                hex.as_bytes()
-                    .chunks(2)
-                    .map_while(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
-                    .collect(),
-            ),
-        }
+impl TryFrom<BytesForm> for Bytes {
+    type Error = &'static str;
+
+    /// Bytes have one form: text where they are text, and pairs of lower-case digits where not.
+    fn try_from(form: BytesForm) -> Result<Self, Self::Error> {
+        let written = match form {
+            BytesForm::Text(text) => return Ok(Self(text.into_bytes())),
+            BytesForm::Hex { hex } => hex,
+        };
+        let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+        let bytes: Option<Vec<u8>> = written.as_bytes().chunks(2).map(byte).collect();
+        let bytes = bytes.filter(|bytes| hex(bytes) == written && std::str::from_utf8(bytes).is_err());
+        bytes.map(Self).ok_or("not the form of bytes that are no text")
     }
 }
 
@@ -101,5 +103,13 @@ mod tests {
             let form = serde_json::to_string(&Bytes(bytes.to_vec())).unwrap();
             assert_eq!(serde_json::from_str::<Bytes>(&form).unwrap().0, bytes);
         }
+    }
+
+    #[test]
+    fn bytes_have_one_form() {
+        for bad in ["f", "fg", "FF", "+f", "61", "", "ff ", "ff0"] {
+            assert!(serde_json::from_value::<Bytes>(json!({ "hex": bad })).is_err(), "{bad:?}");
+        }
+        assert_eq!(serde_json::from_value::<Bytes>(json!({ "hex": "ff00" })).unwrap().0, b"\xff\0");
     }
 }

@@ -437,7 +437,7 @@ fn shown(record: &[u8]) -> String {
 }
 
 /// `ls-files -z -s -v -c -o`: `TAG SP MODE SP ID SP STAGE TAB PATH` for what is tracked, `? PATH` for what is not.
-fn parse_listing(output: &[u8]) -> Result<Listing, String> {
+pub(super) fn parse_listing(output: &[u8]) -> Result<Listing, String> {
     let mut listing = Listing::default();
     for record in records(output) {
         let bad = || shown(record);
@@ -463,7 +463,7 @@ fn is_id(text: &str) -> bool {
 }
 
 /// `ls-tree -r -z`: `MODE SP TYPE SP ID TAB PATH`; with `-l` also ` SIZE` before the tab, padded, or `-`.
-fn parse_tree(output: &[u8]) -> Result<Vec<Committed>, String> {
+pub(super) fn parse_tree(output: &[u8]) -> Result<Vec<Committed>, String> {
     records(output)
         .map(|record| {
             let (head, path) = split_tab(record)?;

@@ -11,6 +11,8 @@ mod conversion;
 mod difference;
 mod entry;
 mod error;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 pub mod git;
 mod look;
 mod memory;

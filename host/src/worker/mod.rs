@@ -13,6 +13,8 @@ mod crossing;
 mod engine;
 mod error;
 mod frame;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod imports;
 mod limits;
 mod lockdown;
