@@ -17,3 +17,4 @@ mod ledger;
 mod logic;
 mod readme;
 mod support;
+mod trees;

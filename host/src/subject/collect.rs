@@ -19,6 +19,8 @@ pub(super) struct Candidate {
     pub(super) path: Vec<u8>,
     pub(super) tracked: bool,
     pub(super) left_out: bool,
+    /// A folder that could not be listed.
+    pub(super) unlisted: bool,
     /// Of a repository inside: what it is at.
     pub(super) commit: Option<String>,
     pub(super) committed: Option<Committed>,
@@ -30,8 +32,30 @@ pub(super) struct Candidate {
 
 impl Candidate {
     fn untracked(path: Vec<u8>) -> Self {
-        Self { path, tracked: false, left_out: false, commit: None, committed: None, indexed: None, source: 0 }
+        Self {
+            path,
+            tracked: false,
+            left_out: false,
+            unlisted: false,
+            commit: None,
+            committed: None,
+            indexed: None,
+            source: 0,
+        }
     }
+
+    fn unlisted(path: Vec<u8>) -> Self {
+        Self { unlisted: true, ..Self::untracked(path) }
+    }
+}
+
+/// The path of what this user may not list, if that is what the error is about.
+fn forbidden(error: &ignore::Error) -> Option<&Path> {
+    let ignore::Error::WithPath { path, err } = error else {
+        return if let ignore::Error::WithDepth { err, .. } = error { forbidden(err) } else { None };
+    };
+    let denied = err.io_error().is_some_and(|error| error.kind() == io::ErrorKind::PermissionDenied);
+    denied.then_some(path)
 }
 
 /// A repository that entries come from.
@@ -92,7 +116,7 @@ impl<'a> Collected<'a> {
             })?,
         };
         self.trees.insert(commit.to_owned(), Arc::clone(&tree));
-        let Listing { tracked, untracked } = listing;
+        let Listing { tracked, untracked, unlisted } = listing;
         let mut committed: HashMap<&[u8], &Committed> = tree.iter().map(|entry| (&entry.path[..], entry)).collect();
         let source = self.sources.len();
         let here = Source { repository: repository.clone(), below: below.to_vec(), at: at.to_vec() };
@@ -101,7 +125,8 @@ impl<'a> Collected<'a> {
             let committed = committed.remove(&entry.path[..]).cloned();
             let Some(path) = here.to_subject(&entry.path) else { continue };
             let (left_out, indexed) = (entry.skipped, Some(entry.mode));
-            let candidate = Candidate { path, tracked: true, left_out, commit: None, committed, indexed, source };
+            let candidate =
+                Candidate { tracked: true, left_out, committed, indexed, source, ..Candidate::untracked(path) };
             if entry.mode == 0o160_000 {
                 self.nested(repository, &entry.path, candidate)?;
             } else {
@@ -110,6 +135,8 @@ impl<'a> Collected<'a> {
         }
         // What the commit has and the index has not was removed.
         self.dirty |= committed.keys().any(|path| here.to_subject(path).is_some());
+        let unlisted = unlisted.into_iter().filter_map(|path| here.to_subject(&path)).map(Candidate::unlisted);
+        self.candidates.extend(unlisted);
         for path in untracked {
             let Some(inside) = here.to_subject(&path) else { continue };
             self.dirty = true;
@@ -181,7 +208,19 @@ impl Collected<'_> {
                 })
                 .build();
             for entry in walker {
-                let entry = entry?;
+                let entry = match entry {
+                    Ok(entry) => entry,
+                    Err(error) => match forbidden(&error).and_then(|path| path.strip_prefix(folder).ok()) {
+                        // The root itself is needed.
+                        Some(path) if within && path.as_os_str().is_empty() => return Err(error.into()),
+                        Some(path) => {
+                            let path = join(at, path.as_os_str().as_bytes());
+                            self.candidates.push(Candidate::unlisted(path));
+                            continue;
+                        }
+                        None => return Err(error.into()),
+                    },
+                };
                 if entry.depth() == 0 || entry.file_type().is_some_and(|kind| kind.is_dir()) {
                     continue;
                 }

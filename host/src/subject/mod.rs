@@ -13,6 +13,7 @@ mod error;
 pub mod git;
 mod look;
 mod memory;
+mod open;
 mod pieces;
 mod snapshot;
 
