@@ -269,3 +269,72 @@ fn a_tree_of_many_files_is_taken() {
     project.write("199/249", "x");
     assert_ne!(tree(&project), before["verdict"]["subject"]["tree"]);
 }
+
+#[test]
+fn what_is_excluded_is_not_there_unless_it_is_tracked() {
+    let config = format!("[subject]\nexclude = [\"out/**\", \"!out/kept\"]\n\n{GREEN}");
+    for repository in [false, true] {
+        let project = Project::with(&config);
+        project.write("out/kept", "x").write("out/tracked", "x");
+        if repository {
+            project.committed();
+        }
+        let plain = record(&project);
+        project
+            .write("out/new", "x")
+            .write("out/deep/new", "x")
+            .write("out/nested/file", "x")
+            .committed_at("out/nested");
+        symlink("/etc", project.path("out/link")).unwrap();
+        let after = record(&project);
+        assert_eq!(after["verdict"]["subject"]["tree"], plain["verdict"]["subject"]["tree"]);
+        assert_eq!((&after["dirty"], after.get("open")), (&plain["dirty"], None));
+        project.write("out/tracked", "y");
+        assert_eq!(tree(&project) != plain["verdict"]["subject"]["tree"].as_str().unwrap(), repository);
+        project.write("out/tracked", "x").write("out/kept", "y");
+        assert_ne!(tree(&project), plain["verdict"]["subject"]["tree"].as_str().unwrap());
+    }
+}
+
+#[test]
+fn what_is_remembered_of_a_tree_costs_nothing_when_it_is_lost_and_is_not_believed_when_it_is_forged() {
+    let project = Project::with(GREEN);
+    project.write("file", "x").committed();
+    let memories = || -> Vec<std::path::PathBuf> {
+        let entries = fs::read_dir(project.path(".git/probity")).unwrap().map(|entry| entry.unwrap().path());
+        entries.filter(|path| path.file_name().unwrap().as_bytes().starts_with(b"tree-")).collect()
+    };
+    let looks = || {
+        let ran = project.run(&["verify", "-vv"]).exits(0);
+        let line = ran.stderr.lines().find(|line| line.contains("snapshot")).unwrap().to_owned();
+        (line.contains("learnt=true"), ran.stderr.contains("ls-tree"))
+    };
+    assert_eq!(looks(), (true, true), "nothing is known yet");
+    eventually("the clock moves on and nothing is read", || looks() == (false, false));
+    let before = tree(&project);
+    let [memory] = &memories()[..] else { panic!("{:?}", memories()) };
+    let whole = fs::read(memory).unwrap();
+    // Another user's, one for another folder, one that was tampered with, none, and one that cannot be read or written.
+    let mut other = whole.clone();
+    *other.last_mut().unwrap() ^= 1;
+    fs::write(memory, other).unwrap();
+    assert_eq!(looks(), (true, true));
+    assert_eq!(looks(), (false, false), "and is made again");
+    let mut foreign = project.command(&["verify", "-vv"]);
+    foreign.env("XDG_STATE_HOME", project.outside().join("other"));
+    assert!(project.ran(foreign).exits(0).stderr.contains("learnt=true"));
+    for spoil in [&|path: &Path| drop(fs::create_dir(path)), &|path: &Path| special(path, FileType::Fifo, 0)]
+        as [&dyn Fn(&Path); 2]
+    {
+        fs::remove_file(memory).unwrap();
+        spoil(memory);
+        assert_eq!(looks(), (true, true));
+        assert_eq!(tree(&project), before);
+        let _ = fs::remove_dir(memory);
+        fs::write(memory, &whole).unwrap();
+        assert_eq!(looks(), (false, false));
+    }
+    // What is remembered is of the files as they were.
+    project.write("file", "y");
+    assert_ne!(tree(&project), before);
+}

@@ -10,7 +10,7 @@ use super::reader::{At, Field, Span, get, list, unsupported};
 use super::size::parse_size;
 use super::suggest::did_you_mean;
 use super::{
-    Body, Check, Command, Config, EXAMPLE, Invalid, Limits, Logic, Scenario, Source, environment, names, pack,
+    Body, Check, Command, Config, EXAMPLE, Globs, Invalid, Limits, Logic, Scenario, Source, environment, names, pack,
 };
 use crate::model::{CheckId, PackName, ScenarioName};
 use std::borrow::Cow;
@@ -36,6 +36,7 @@ pub(super) fn resolve(file: &File, source: Source, mut diagnostics: Vec<Diagnost
     let scenarios = file.scenarios.iter().filter_map(|scenario| self::scenario(scenario, &known, found));
     let mut scenarios: Vec<_> = scenarios.collect();
     let timeout = verify_timeout(file, found);
+    let exclude = get(file.exclude.as_ref()).and_then(|exclude| globs(&exclude.value, found));
     if !file.scenarios.iter().any(|scenario| scenario.name.value == DEFAULT) {
         scenarios.splice(0..0, default(&checks, timeout));
     }
@@ -44,7 +45,7 @@ pub(super) fn resolve(file: &File, source: Source, mut diagnostics: Vec<Diagnost
             .push(Diagnostic::whole("there are no checks").help(format!("say what to run, for example:\n\n{EXAMPLE}")));
     }
     if diagnostics.is_empty() {
-        Ok(Config { source, packs, checks, scenarios })
+        Ok(Config { source, exclude, packs, checks, scenarios })
     } else {
         Err(Invalid { source, diagnostics })
     }
@@ -235,9 +236,7 @@ fn logic(
             diagnostics.push(diagnostic.help("remove it to check all files that the check is about"));
             return None;
         }
-        let (patterns, spans): (Vec<_>, Vec<_>) =
-            files.value.iter().map(|item| (item.value.as_str(), item.span.clone())).unzip();
-        pack::globs(&patterns, &spans, "**", diagnostics)
+        globs(&files.value, diagnostics)
     });
     let config = get(file.config.as_ref());
     let limits = get(file.limits.as_ref()).map(|limits| self::limits(&limits.value, diagnostics));
@@ -252,6 +251,11 @@ fn logic(
         config_spans: config.map(|config| config.value.spans.clone()).unwrap_or_default(),
         limits: limits.unwrap_or_default(),
     })
+}
+
+fn globs(items: &[At<String>], diagnostics: &mut Vec<Diagnostic>) -> Option<Globs> {
+    let (patterns, spans): (Vec<_>, Vec<_>) = items.iter().map(|item| (item.value.as_str(), item.span.clone())).unzip();
+    pack::globs(&patterns, &spans, "**", diagnostics)
 }
 
 /// The pack and the check that `use` names.

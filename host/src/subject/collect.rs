@@ -6,6 +6,7 @@ use super::git::{Committed, Listing, Repository};
 use super::memory::{Known, Trees};
 use std::collections::HashMap;
 use std::ffi::OsStr;
+use std::fmt;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -58,6 +59,24 @@ fn forbidden(error: &ignore::Error) -> Option<&Path> {
     denied.then_some(path)
 }
 
+/// What is left out of a subject, of what nobody tracks.
+#[derive(Clone, Default)]
+pub(super) struct Exclude(pub(super) Option<Arc<Predicate>>);
+
+type Predicate = dyn Fn(&str) -> bool + Send + Sync;
+
+impl Exclude {
+    fn covers(&self, path: &[u8]) -> bool {
+        self.0.as_ref().is_some_and(|exclude| std::str::from_utf8(path).is_ok_and(|path| exclude(path)))
+    }
+}
+
+impl fmt::Debug for Exclude {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Exclude(…)" } else { "Exclude" })
+    }
+}
+
 /// A repository that entries come from.
 #[derive(Clone)]
 pub(super) struct Source {
@@ -86,6 +105,7 @@ impl Source {
 /// What belongs to a subject.
 pub(super) struct Collected<'a> {
     known: Known<'a>,
+    exclude: &'a Exclude,
     pub(super) candidates: Vec<Candidate>,
     pub(super) sources: Vec<Source>,
     /// The trees of the commits that are checked out.
@@ -96,8 +116,8 @@ pub(super) struct Collected<'a> {
 
 impl<'a> Collected<'a> {
     /// Nothing yet.
-    pub(super) fn new(known: Known<'a>) -> Self {
-        Self { known, candidates: Vec::new(), sources: Vec::new(), trees: Trees::new(), dirty: false }
+    pub(super) fn new(known: Known<'a>, exclude: &'a Exclude) -> Self {
+        Self { known, exclude, candidates: Vec::new(), sources: Vec::new(), trees: Trees::new(), dirty: false }
     }
 
     /// Adds what belongs to a repository: what it tracks, what it neither tracks nor ignores, and the same of every
@@ -136,12 +156,15 @@ impl<'a> Collected<'a> {
         // What the commit has and the index has not was removed.
         self.dirty |= committed.keys().any(|path| here.to_subject(path).is_some());
         let unlisted = unlisted.into_iter().filter_map(|path| here.to_subject(&path)).map(Candidate::unlisted);
-        self.candidates.extend(unlisted);
+        self.candidates.extend(unlisted.filter(|candidate| !self.exclude.covers(&candidate.path)));
         for path in untracked {
-            let Some(inside) = here.to_subject(&path) else { continue };
+            let Some(mut inside) = here.to_subject(&path) else { continue };
+            inside.truncate(inside.strip_suffix(b"/").unwrap_or(&inside).len());
+            if self.exclude.covers(&inside) {
+                continue;
+            }
             self.dirty = true;
             if let Some(folder) = path.strip_suffix(b"/") {
-                let inside = inside.strip_suffix(b"/").unwrap_or(&inside).to_vec();
                 self.nested(repository, folder, Candidate::untracked(inside))?;
             } else {
                 self.candidates.push(Candidate::untracked(inside));
@@ -208,25 +231,19 @@ impl Collected<'_> {
                 })
                 .build();
             for entry in walker {
-                let entry = match entry {
-                    Ok(entry) => entry,
-                    Err(error) => match forbidden(&error).and_then(|path| path.strip_prefix(folder).ok()) {
+                let inside = |path: &Path| join(at, path.strip_prefix(folder).unwrap_or(path).as_os_str().as_bytes());
+                let found = match entry {
+                    Ok(entry) if entry.depth() == 0 || entry.file_type().is_some_and(|kind| kind.is_dir()) => continue,
+                    Ok(entry) => Candidate::untracked(inside(entry.path())),
+                    Err(error) => match forbidden(&error) {
                         // The root itself is needed.
-                        Some(path) if within && path.as_os_str().is_empty() => return Err(error.into()),
-                        Some(path) => {
-                            let path = join(at, path.as_os_str().as_bytes());
-                            self.candidates.push(Candidate::unlisted(path));
-                            continue;
-                        }
-                        None => return Err(error.into()),
+                        Some(path) if !within || path != folder => Candidate::unlisted(inside(path)),
+                        _ => return Err(error.into()),
                     },
                 };
-                if entry.depth() == 0 || entry.file_type().is_some_and(|kind| kind.is_dir()) {
-                    continue;
+                if !self.exclude.covers(&found.path) {
+                    self.candidates.push(found);
                 }
-                let path = entry.path().strip_prefix(folder).unwrap_or(entry.path()).as_os_str().as_bytes();
-                let path = join(at, path);
-                self.candidates.push(Candidate::untracked(path));
             }
         }
         let Some(path) = unreadable.get() else { return Ok(()) };
