@@ -338,3 +338,30 @@ fn what_is_remembered_of_a_tree_costs_nothing_when_it_is_lost_and_is_not_believe
     project.write("file", "y");
     assert_ne!(tree(&project), before);
 }
+
+#[test]
+fn the_digest_of_a_tree_is_the_one_another_program_works_out() {
+    let vectors: Value = serde_json::from_str(include_str!("vectors/tree.json")).unwrap();
+    let vector = vectors.as_array().unwrap().iter().find(|vector| vector["name"] == "a tree to take").unwrap();
+    let project = Project::new();
+    for entry in vector["entries"].as_array().unwrap() {
+        let bytes = |name: &str| -> Vec<u8> {
+            let digits = entry[name].as_str().unwrap();
+            (0..digits.len()).step_by(2).map(|at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap()).collect()
+        };
+        let path = String::from_utf8(bytes("path")).unwrap();
+        match entry["kind"].as_str().unwrap() {
+            "file" => {
+                project.write(&path, bytes("contents"));
+            }
+            "executable" => {
+                project.write(&path, bytes("contents"));
+                fs::set_permissions(project.path(&path), fs::Permissions::from_mode(0o755)).unwrap();
+            }
+            "link" => symlink(std::ffi::OsStr::from_bytes(&bytes("contents")), project.path(&path)).unwrap(),
+            "special" => special(&project.path(&path), FileType::Fifo, 0),
+            other => panic!("{other}"),
+        }
+    }
+    assert_eq!(tree(&project), vector["digest"].as_str().unwrap());
+}
