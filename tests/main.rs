@@ -21,4 +21,5 @@ mod logic;
 mod mounts;
 mod readme;
 mod support;
+mod trees;
 mod walls;

@@ -303,5 +303,9 @@ pub(super) fn memory(workspace: &Workspace) -> Option<TreeMemory> {
 
 /// The workspace of a project.
 pub(super) fn workspace(project: &Project) -> Result<Workspace, CliError> {
-    Ok(Workspace::of(&project.root)?)
+    let workspace = Workspace::of(&project.root)?;
+    Ok(match project.config.exclude.clone() {
+        Some(globs) => workspace.excluding(move |path| globs.matches(path)),
+        None => workspace,
+    })
 }

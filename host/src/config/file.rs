@@ -13,6 +13,8 @@ use toml::de::{DeString, DeTable, DeValue};
 #[derive(Debug, Default)]
 pub(super) struct File {
     pub(super) verify: FileVerify,
+    /// `[subject] exclude`.
+    pub(super) exclude: Option<Field<Vec<At<String>>>>,
     pub(super) packs: Vec<FilePack>,
     pub(super) checks: Vec<FileCheck>,
     pub(super) scenarios: Vec<FileScenario>,
@@ -95,7 +97,7 @@ pub(super) struct FileScenario {
 
 const TOP: Keys = Keys {
     table: "the file's top level",
-    known: &["verify", "packs", "checks", "scenarios", "spec"],
+    known: &["verify", "subject", "packs", "checks", "scenarios", "spec"],
     later: &[
         ("capabilities", "remove it; until then, what a command needs of the host is its own to test"),
         ("user", "remove it; until then, all settings are those of this file"),
@@ -120,6 +122,8 @@ const VERIFY: Keys = Keys {
         ("prompts", "remove it; until then, Probity runs commands and packs only"),
     ],
 };
+
+const SUBJECT: Keys = Keys { table: "`[subject]`", known: &["exclude"], later: &[] };
 
 const PACK: Keys = Keys {
     table: "`[packs.NAME]`",
@@ -223,6 +227,10 @@ fn file(reader: &mut Reader, table: &DeTable<'_>) -> File {
                 DeValue::Table(table) => file.verify = verify(reader, table),
                 other => reader.report(wrong("verify", "a table", other, value.span()).help("write `[verify]`")),
             },
+            "subject" => match value.get_ref() {
+                DeValue::Table(table) => file.exclude = subject(reader, table),
+                other => reader.report(wrong("subject", "a table", other, value.span()).help("write `[subject]`")),
+            },
             name @ "packs" => {
                 let tables = reader.tables(name, value, &mut file.unreadable);
                 file.packs = tables.into_iter().map(|(name, table)| pack(reader, name, table)).collect();
@@ -257,6 +265,20 @@ fn verify(reader: &mut Reader, table: &DeTable<'_>) -> FileVerify {
         }
     }
     verify
+}
+
+fn subject(reader: &mut Reader, table: &DeTable<'_>) -> Option<Field<Vec<At<String>>>> {
+    let mut exclude = None;
+    for (key, value) in entries(table) {
+        match key.get_ref().as_ref() {
+            name @ "exclude" => {
+                let help = "write for example `exclude = [\"data/**\"]`";
+                exclude = Some(field(key, reader.strings(name, value, Some(help))));
+            }
+            _ => reader.unknown(key, &SUBJECT),
+        }
+    }
+    exclude
 }
 
 fn pack(reader: &mut Reader, name: At<String>, table: &DeTable<'_>) -> FilePack {

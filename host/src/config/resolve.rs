@@ -10,7 +10,8 @@ use super::reader::{At, Field, Span, get, list, unsupported};
 use super::size::parse_size;
 use super::suggest::did_you_mean;
 use super::{
-    Body, Check, Command, Config, EXAMPLE, Invalid, Limits, Logic, Scenario, Source, Spec, environment, names, pack,
+    Body, Check, Command, Config, EXAMPLE, Globs, Invalid, Limits, Logic, Scenario, Source, Spec, environment, names,
+    pack,
 };
 use crate::model::{CheckId, PackName, ScenarioName};
 use std::borrow::Cow;
@@ -38,6 +39,7 @@ pub(super) fn resolve(file: &File, source: Source, mut diagnostics: Vec<Diagnost
     circles(&file.checks, found);
     let spec = file.spec.as_ref().and_then(|spec| self::spec(spec, found));
     let timeout = verify_timeout(file, found);
+    let exclude = get(file.exclude.as_ref()).and_then(|exclude| globs(&exclude.value, found));
     if !file.scenarios.iter().any(|scenario| scenario.name.value == DEFAULT) {
         scenarios.splice(0..0, default(&checks, timeout));
     }
@@ -46,7 +48,7 @@ pub(super) fn resolve(file: &File, source: Source, mut diagnostics: Vec<Diagnost
             .push(Diagnostic::whole("there are no checks").help(format!("say what to run, for example:\n\n{EXAMPLE}")));
     }
     if diagnostics.is_empty() {
-        Ok(Config { source, packs, checks, scenarios, spec })
+        Ok(Config { source, exclude, packs, checks, scenarios, spec })
     } else {
         Err(Invalid { source, diagnostics })
     }
@@ -239,9 +241,7 @@ fn logic(
             diagnostics.push(diagnostic.help("remove it to check all files that the check is about"));
             return None;
         }
-        let (patterns, spans): (Vec<_>, Vec<_>) =
-            files.value.iter().map(|item| (item.value.as_str(), item.span.clone())).unzip();
-        pack::globs(&patterns, &spans, "**", diagnostics)
+        globs(&files.value, diagnostics)
     });
     let config = get(file.config.as_ref());
     let limits = get(file.limits.as_ref()).map(|limits| self::limits(&limits.value, diagnostics));
@@ -257,6 +257,11 @@ fn logic(
         limits: limits.unwrap_or_default(),
         limits_span: get(file.limits.as_ref()).map(|limits| limits.span.clone()),
     })
+}
+
+fn globs(items: &[At<String>], diagnostics: &mut Vec<Diagnostic>) -> Option<Globs> {
+    let (patterns, spans): (Vec<_>, Vec<_>) = items.iter().map(|item| (item.value.as_str(), item.span.clone())).unzip();
+    pack::globs(&patterns, &spans, "**", diagnostics)
 }
 
 /// The pack and the check that `use` names.
@@ -373,10 +378,7 @@ fn spec(file: &FileSpec, diagnostics: &mut Vec<Diagnostic>) -> Option<Spec> {
         return None;
     };
     let paths = field.value.as_ref().filter(|paths| !paths.value.is_empty())?;
-    let (patterns, spans): (Vec<_>, Vec<_>) =
-        paths.value.iter().map(|item| (item.value.as_str(), item.span.clone())).unzip();
-    let globs = pack::globs(&patterns, &spans, "**", diagnostics)?;
-    Some(Spec { paths: globs, span: paths.span.clone() })
+    Some(Spec { paths: globs(&paths.value, diagnostics)?, span: paths.span.clone() })
 }
 
 /// Reports checks that wait for each other.

@@ -12,6 +12,8 @@ use std::time::Duration;
 pub struct Config {
     /// Where it comes from. All spans are byte ranges of its text.
     pub source: Source,
+    /// What is left out of the subject, of what version control does not track.
+    pub exclude: Option<Globs>,
     /// The packs, by name.
     pub packs: BTreeMap<PackName, Pack>,
     /// All checks in declared order: those of `[verify]`, then `[checks.*]` as they stand in the file.

@@ -174,6 +174,10 @@ pub struct Record {
     pub host: String,
     /// Whether the working tree differed from the commit. None outside version control.
     pub dirty: Option<bool>,
+    /// Where the subject is open: links that lead out of the tree, and what this user cannot read or list; at most the
+    /// first hundred. Absent where it is closed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub open: Vec<Remark>,
     /// Of a dirty tree: paths that may be as the commit has them, though nobody can say so without running what the
     /// repository says; at most the first hundred. Absent where there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -156,6 +156,10 @@ impl Human {
                 let _ = writeln!(text, "    … and {} more", record.hidden.len() - 10);
             }
         }
+        if !record.open.is_empty() {
+            let _ =
+                writeln!(text, "the subject is open, so what lies there is not verified: {}", remarks(&record.open));
+        }
         if !record.unproven.is_empty() {
             let _ = writeln!(text, "not proven to be as committed: {}", remarks(&record.unproven));
         }

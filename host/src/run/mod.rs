@@ -135,6 +135,7 @@ pub fn execute(plan: &Plan, around: &Surroundings<'_>, sink: &mut dyn FnMut(&Eve
         tree: around.workspace.root.to_string_lossy().into_owned(),
         host: around.host.clone(),
         dirty: around.snapshot.dirty,
+        open: around.snapshot.open().into_iter().take(MAX_NAMED).collect(),
         unproven: around.snapshot.unproven.iter().take(MAX_NAMED).cloned().collect(),
         moved,
         hidden: around.snapshot.hidden().into_iter().take(MAX_NAMED).collect(),

@@ -6,6 +6,7 @@ use super::git::{Committed, Listing, Repository};
 use super::memory::{Known, Trees};
 use std::collections::HashMap;
 use std::ffi::OsStr;
+use std::fmt;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -19,6 +20,8 @@ pub(super) struct Candidate {
     pub(super) path: Vec<u8>,
     pub(super) tracked: bool,
     pub(super) left_out: bool,
+    /// A folder that could not be listed.
+    pub(super) unlisted: bool,
     /// Of a repository inside: what it is at.
     pub(super) commit: Option<String>,
     pub(super) committed: Option<Committed>,
@@ -30,7 +33,47 @@ pub(super) struct Candidate {
 
 impl Candidate {
     pub(super) fn untracked(path: Vec<u8>) -> Self {
-        Self { path, tracked: false, left_out: false, commit: None, committed: None, indexed: None, source: 0 }
+        Self {
+            path,
+            tracked: false,
+            left_out: false,
+            unlisted: false,
+            commit: None,
+            committed: None,
+            indexed: None,
+            source: 0,
+        }
+    }
+
+    fn unlisted(path: Vec<u8>) -> Self {
+        Self { unlisted: true, ..Self::untracked(path) }
+    }
+}
+
+/// The path of what this user may not list, if that is what the error is about.
+fn forbidden(error: &ignore::Error) -> Option<&Path> {
+    let ignore::Error::WithPath { path, err } = error else {
+        return if let ignore::Error::WithDepth { err, .. } = error { forbidden(err) } else { None };
+    };
+    let denied = err.io_error().is_some_and(|error| error.kind() == io::ErrorKind::PermissionDenied);
+    denied.then_some(path)
+}
+
+/// What is left out of a subject, of what nobody tracks.
+#[derive(Clone, Default)]
+pub(super) struct Exclude(pub(super) Option<Arc<Predicate>>);
+
+type Predicate = dyn Fn(&str) -> bool + Send + Sync;
+
+impl Exclude {
+    fn covers(&self, path: &[u8]) -> bool {
+        self.0.as_ref().is_some_and(|exclude| std::str::from_utf8(path).is_ok_and(|path| exclude(path)))
+    }
+}
+
+impl fmt::Debug for Exclude {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Exclude(…)" } else { "Exclude" })
     }
 }
 
@@ -62,6 +105,7 @@ impl Source {
 /// What belongs to a subject.
 pub(super) struct Collected<'a> {
     known: Known<'a>,
+    exclude: &'a Exclude,
     pub(super) candidates: Vec<Candidate>,
     pub(super) sources: Vec<Source>,
     /// The trees of the commits that are checked out.
@@ -72,8 +116,8 @@ pub(super) struct Collected<'a> {
 
 impl<'a> Collected<'a> {
     /// Nothing yet.
-    pub(super) fn new(known: Known<'a>) -> Self {
-        Self { known, candidates: Vec::new(), sources: Vec::new(), trees: Trees::new(), dirty: false }
+    pub(super) fn new(known: Known<'a>, exclude: &'a Exclude) -> Self {
+        Self { known, exclude, candidates: Vec::new(), sources: Vec::new(), trees: Trees::new(), dirty: false }
     }
 
     /// Adds what belongs to a repository: what it tracks, what it neither tracks nor ignores, and the same of every
@@ -92,7 +136,7 @@ impl<'a> Collected<'a> {
             })?,
         };
         self.trees.insert(commit.to_owned(), Arc::clone(&tree));
-        let Listing { tracked, untracked } = listing;
+        let Listing { tracked, untracked, unlisted } = listing;
         let mut committed: HashMap<&[u8], &Committed> = tree.iter().map(|entry| (&entry.path[..], entry)).collect();
         let source = self.sources.len();
         let here = Source { repository: repository.clone(), below: below.to_vec(), at: at.to_vec() };
@@ -101,7 +145,8 @@ impl<'a> Collected<'a> {
             let committed = committed.remove(&entry.path[..]).cloned();
             let Some(path) = here.to_subject(&entry.path) else { continue };
             let (left_out, indexed) = (entry.skipped, Some(entry.mode));
-            let candidate = Candidate { path, tracked: true, left_out, commit: None, committed, indexed, source };
+            let candidate =
+                Candidate { tracked: true, left_out, committed, indexed, source, ..Candidate::untracked(path) };
             if entry.mode == 0o160_000 {
                 self.nested(repository, &entry.path, candidate)?;
             } else {
@@ -110,11 +155,16 @@ impl<'a> Collected<'a> {
         }
         // What the commit has and the index has not was removed.
         self.dirty |= committed.keys().any(|path| here.to_subject(path).is_some());
+        let unlisted = unlisted.into_iter().filter_map(|path| here.to_subject(&path)).map(Candidate::unlisted);
+        self.candidates.extend(unlisted.filter(|candidate| !self.exclude.covers(&candidate.path)));
         for path in untracked {
-            let Some(inside) = here.to_subject(&path) else { continue };
+            let Some(mut inside) = here.to_subject(&path) else { continue };
+            inside.truncate(inside.strip_suffix(b"/").unwrap_or(&inside).len());
+            if self.exclude.covers(&inside) {
+                continue;
+            }
             self.dirty = true;
             if let Some(folder) = path.strip_suffix(b"/") {
-                let inside = inside.strip_suffix(b"/").unwrap_or(&inside).to_vec();
                 self.nested(repository, folder, Candidate::untracked(inside))?;
             } else {
                 self.candidates.push(Candidate::untracked(inside));
@@ -181,13 +231,19 @@ impl Collected<'_> {
                 })
                 .build();
             for entry in walker {
-                let entry = entry?;
-                if entry.depth() == 0 || entry.file_type().is_some_and(|kind| kind.is_dir()) {
-                    continue;
+                let inside = |path: &Path| join(at, path.strip_prefix(folder).unwrap_or(path).as_os_str().as_bytes());
+                let found = match entry {
+                    Ok(entry) if entry.depth() == 0 || entry.file_type().is_some_and(|kind| kind.is_dir()) => continue,
+                    Ok(entry) => Candidate::untracked(inside(entry.path())),
+                    Err(error) => match forbidden(&error) {
+                        // The root itself is needed.
+                        Some(path) if !within || path != folder => Candidate::unlisted(inside(path)),
+                        _ => return Err(error.into()),
+                    },
+                };
+                if !self.exclude.covers(&found.path) {
+                    self.candidates.push(found);
                 }
-                let path = entry.path().strip_prefix(folder).unwrap_or(entry.path()).as_os_str().as_bytes();
-                let path = join(at, path);
-                self.candidates.push(Candidate::untracked(path));
             }
         }
         let Some(path) = unreadable.get() else { return Ok(()) };

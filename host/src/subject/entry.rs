@@ -140,3 +140,45 @@ pub(super) fn tree_digest(entries: &[Entry]) -> Digest {
     }
     encoder.finish(Context::Tree)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(hex: &serde_json::Value) -> Vec<u8> {
+        let digits = hex.as_str().unwrap();
+        (0..digits.len()).step_by(2).map(|at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap()).collect()
+    }
+
+    #[test]
+    fn another_program_works_out_the_same_digests_from_the_documentation() {
+        let vectors: serde_json::Value =
+            serde_json::from_str(include_str!("../../../tests/vectors/tree.json")).unwrap();
+        for vector in vectors.as_array().unwrap() {
+            let entries = vector["entries"].as_array().unwrap().iter().map(|entry| Entry {
+                path: bytes(&entry["path"]),
+                kind: match entry["kind"].as_str().unwrap() {
+                    "file" => Kind::File,
+                    "executable" => Kind::Executable,
+                    "link" => Kind::Symlink,
+                    "submodule" => Kind::Submodule,
+                    "left-out" => Kind::LeftOut,
+                    "unreadable" => Kind::Unreadable,
+                    "special" => Kind::Special,
+                    other => panic!("{other}"),
+                },
+                size: 0,
+                digest: Digest::of(&bytes(&entry["contents"])),
+                tracked: false,
+                text: Vec::new(),
+                pieces: None,
+                blob: None,
+                id: None,
+                converted: None,
+                stat: StatKey::default(),
+            });
+            let digest = tree_digest(&entries.collect::<Vec<_>>()).to_string();
+            assert_eq!(digest, vector["digest"].as_str().unwrap(), "{}", vector["name"]);
+        }
+    }
+}

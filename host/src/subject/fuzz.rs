@@ -29,7 +29,7 @@ fn both_ways<T: PartialEq + Debug>(
 
 /// `git ls-files`.
 pub(crate) fn listing(input: &[u8]) {
-    let print = |Listing { tracked, untracked }: &Listing| {
+    let print = |Listing { tracked, untracked, .. }: &Listing| {
         let mut output = Vec::new();
         for Indexed { path, mode, skipped } in tracked {
             let tag = if *skipped { 'S' } else { 'H' };

@@ -10,6 +10,7 @@ mod batch;
 pub(super) use batch::Batch;
 
 use super::conversion::ATTRIBUTES;
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -124,6 +125,8 @@ pub struct Listing {
     pub tracked: Vec<Indexed>,
     /// What it neither tracks nor ignores; a repository inside ends with `/`.
     pub untracked: Vec<Vec<u8>>,
+    /// Folders that it could not list, so that nobody knows what is in them.
+    pub unlisted: Vec<Vec<u8>>,
 }
 
 /// What the configuration says of how files of the working tree are kept.
@@ -203,7 +206,8 @@ impl Repository {
         if !answer.success {
             return Err(refusal(&self.top, command, &answer));
         }
-        parse_listing(&answer.stdout).map_err(|message| GitError::Answer { command, message })
+        let listing = parse_listing(&answer.stdout).map_err(|message| GitError::Answer { command, message })?;
+        Ok(Listing { unlisted: unlisted(&answer.stderr), ..listing })
     }
 
     /// Everything in the tree of the commit that is checked out, without sizes; empty before the first commit.
@@ -455,6 +459,16 @@ pub(super) fn parse_listing(output: &[u8]) -> Result<Listing, String> {
         listing.tracked.push(Indexed { path: path.to_vec(), mode, skipped: tag[0].eq_ignore_ascii_case(&b'S') });
     }
     Ok(listing)
+}
+
+/// The folders of git's warnings. It says it in no other way; a name with a line end in it is lost, and a name that poses
+/// as a warning is looked at and found to be nothing of the kind.
+fn unlisted(warnings: &str) -> Vec<Vec<u8>> {
+    let name = |line: &str| {
+        let rest = line.strip_prefix("warning: could not open directory '")?;
+        Some(rest.get(..rest.rfind("/': ")?)?.as_bytes().to_vec())
+    };
+    warnings.lines().filter_map(name).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 /// Whether this is an object's full id.

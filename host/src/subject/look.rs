@@ -12,7 +12,7 @@ use super::git::Committed;
 use super::memory::Known;
 use super::pieces::{PIECE, Pieces, piece};
 use crate::model::Digest;
-use rustix::fs::FileType;
+use rustix::fs::{FileType, Stat};
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -52,7 +52,7 @@ pub fn look_at(root: &Root, path: &[u8]) -> io::Result<Option<Entry>> {
 struct Looker<'a> {
     root: &'a Root,
     /// The folder of the last entry: neighbours share it, and opening it by handle keeps links out.
-    folder: Option<(Vec<u8>, Option<OwnedFd>)>,
+    folder: Option<(Vec<u8>, io::Result<OwnedFd>)>,
     known: Known<'a>,
     learnt: &'a AtomicBool,
 }
@@ -78,27 +78,33 @@ impl Looker<'_> {
         let (folder, name) =
             cut.map_or((&b""[..], &candidate.path[..]), |at| (&candidate.path[..at], &candidate.path[at + 1..]));
         if self.folder.as_ref().is_none_or(|(path, _)| path != folder) {
-            let opened = match self.root.folder(folder) {
-                Ok(opened) => Some(opened),
-                Err(error) if is_absence(&error) => None,
-                Err(error) => return Err(error),
-            };
-            self.folder = Some((folder.to_vec(), opened));
+            self.folder = Some((folder.to_vec(), self.root.folder(folder)));
         }
-        let stat = match self.folder.as_ref().and_then(|(_, opened)| opened.as_ref()) {
-            Some(opened) => match beneath::stat(opened, name) {
-                Ok(stat) => Some((opened, stat)),
-                Err(error) if is_absence(&error) => None,
-                Err(error) => return Err(error),
-            },
-            None => None,
+        let stat = match self.folder.as_ref().map(|(_, opened)| opened.as_ref()) {
+            Some(Ok(opened)) => beneath::stat(opened, name).map(|stat| (opened, stat)),
+            Some(Err(error)) => Err(again(error)),
+            None => Err(io::ErrorKind::NotFound.into()),
         };
-        let Some((opened, stat)) = stat else {
-            let left_out = || entry(candidate, Kind::LeftOut, b"", StatKey::default());
-            return Ok(candidate.left_out.then(left_out));
+        let (opened, stat) = match stat {
+            Ok(found) => found,
+            Err(error) if is_absence(&error) => {
+                let left_out = || entry(candidate, Kind::LeftOut, b"", StatKey::default());
+                return Ok(candidate.left_out.then(left_out));
+            }
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                return Ok(Some(entry(candidate, Kind::Unreadable, b"", StatKey::default())));
+            }
+            Err(error) => return Err(error),
         };
         let key = StatKey::of(&stat);
         let committed = candidate.committed.as_ref();
+        if candidate.unlisted {
+            // Whoever says so may be wrong.
+            let folder = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+            let denied = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
+            let unlisted = folder && self.root.folder(&candidate.path).as_ref().is_err_and(denied);
+            return Ok(unlisted.then(|| entry(candidate, Kind::Unreadable, b"", key)));
+        }
         let entry = match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => {
                 let kind = if stat.st_mode & 0o100 == 0 { Kind::File } else { Kind::Executable };
@@ -107,7 +113,9 @@ impl Looker<'_> {
                     (None, None) => true,
                     _ => false,
                 };
-                let untouched = |known: &&Entry| known.stat == key && alike(known);
+                let untouched = |known: &&Entry| {
+                    matches!(known.kind, Kind::File | Kind::Executable) && known.stat == key && alike(known)
+                };
                 let mut entry = if let Some(known) = self.known.get(&candidate.path).filter(untouched) {
                     Entry { tracked: candidate.tracked, kind, ..known.clone() }
                 } else {
@@ -138,7 +146,7 @@ impl Looker<'_> {
                 let left_out = || entry(candidate, Kind::LeftOut, b"", StatKey::default());
                 return Ok(candidate.left_out.then(left_out));
             }
-            _ => entry(candidate, Kind::Special, b"", key),
+            special => entry(candidate, Kind::Special, special_contents(special, &stat).as_bytes(), key),
         };
         Ok(Some(entry))
     }
@@ -149,6 +157,23 @@ fn entry(candidate: &Candidate, kind: Kind, contents: &[u8], stat: StatKey) -> E
     let text = if kind == Kind::Symlink { contents.to_vec() } else { Vec::new() };
     let (size, digest) = (contents.len() as u64, Digest::of(contents));
     Entry { path, kind, size, digest, tracked, text, pieces: None, blob: None, id: None, converted: None, stat }
+}
+
+/// What stands for the contents of what has none to read: its kind, and of a device which one it is.
+fn special_contents(kind: FileType, stat: &Stat) -> String {
+    let device = || format!("{}:{}", rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev));
+    match kind {
+        FileType::Fifo => "fifo".to_owned(),
+        FileType::Socket => "socket".to_owned(),
+        FileType::CharacterDevice => format!("char {}", device()),
+        FileType::BlockDevice => format!("block {}", device()),
+        _ => "unknown".to_owned(),
+    }
+}
+
+/// The same error once more.
+fn again(error: &io::Error) -> io::Error {
+    error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
 }
 
 /// Nothing is there, or what is there on the way is no folder (a link or a file took its place).

@@ -16,6 +16,7 @@ pub(crate) mod fuzz;
 pub mod git;
 mod look;
 mod memory;
+mod open;
 mod pieces;
 mod revision;
 mod snapshot;

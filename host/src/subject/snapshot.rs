@@ -1,7 +1,7 @@
 //! The snapshot: path, kind and content digest of every entry, taken once, in one order.
 
 use super::beneath::Root;
-use super::collect::Collected;
+use super::collect::{Collected, Exclude};
 use super::difference;
 use super::entry::{Entry, Kind, tree_digest};
 use super::error::SnapshotError;
@@ -12,6 +12,7 @@ use crate::model::{Digest, Remark};
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Instant, SystemTime};
 
@@ -24,6 +25,7 @@ pub struct Workspace {
     pub repository: Option<Repository>,
     /// Where the root is below the top of the repository.
     pub(super) below: Vec<u8>,
+    exclude: Exclude,
 }
 
 /// A subject, taken.
@@ -56,7 +58,14 @@ impl Workspace {
         let real = root.canonicalize().map_err(GitError::Io)?;
         let below = repository.as_ref().and_then(|repository| real.strip_prefix(&repository.top).ok());
         let below = below.map(|below| below.as_os_str().as_bytes().to_vec()).unwrap_or_default();
-        Ok(Self { root: root.to_owned(), repository, below })
+        Ok(Self { root: root.to_owned(), repository, below, exclude: Exclude::default() })
+    }
+
+    /// The same without what is not tracked and whose path, relative to the root, `exclude` says yes to. What is tracked
+    /// cannot be left out, and neither can a path that is no text.
+    #[must_use]
+    pub fn excluding(self, exclude: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
+        Self { exclude: Exclude(Some(Arc::new(exclude))), ..self }
     }
 
     /// Takes the subject. Files of `previous` that were not touched since are not read again.
@@ -73,7 +82,7 @@ impl Workspace {
         let clock = Instant::now();
         let taken = SystemTime::now();
         let learnt = AtomicBool::new(false);
-        let mut collected = Collected::new(known);
+        let mut collected = Collected::new(known, &self.exclude);
         match &self.repository {
             Some(repository) => collected.repository(repository, &self.below, b"")?,
             None => collected.folder(&self.root, b"", true)?,
@@ -125,7 +134,8 @@ impl Snapshot {
     pub fn of_folder(folder: &Path) -> Result<Self, SnapshotError> {
         let taken = SystemTime::now();
         let open = Root::open(folder).map_err(|source| SnapshotError::Read { path: ".".to_owned(), source })?;
-        let mut collected = Collected::new(Known::nothing());
+        let exclude = Exclude::default();
+        let mut collected = Collected::new(Known::nothing(), &exclude);
         collected.folder(folder, b"", false)?;
         collected.candidates.sort_by(|a, b| a.path.cmp(&b.path));
         let looked = look_at_all(&open, &collected.candidates, Known::nothing(), &AtomicBool::new(false))?;

@@ -215,3 +215,57 @@ fn a_file_full_of_mistakes_takes_no_time() {
         assert!(shown.len() < 10_000, "{}", shown.len());
     }
 }
+
+#[test]
+fn what_is_left_out_of_the_subject_is_globs_as_elsewhere() {
+    let text = "[subject]\nexclude = [\"/data\", 3]\nexclud = []\n\n[verify]\ncommands = [[\"true\"]]\n";
+    insta::assert_snapshot!(messages(text), @r#"
+    error: `exclude`: expected a string, found an integer
+     --> probity.toml:2:21
+      |
+    2 | exclude = ["/data", 3]
+      |                     ^ this is an integer
+
+    error: unknown key `exclud`
+     --> probity.toml:3:1
+      |
+    3 | exclud = []
+      | ^^^^^^ not a key of `[subject]`
+      |
+      = help: did you mean `exclude`?
+    "#);
+    let text = "[subject]\nexclude = [\"data/\", \"a{\"]\n\n[verify]\ncommands = [[\"true\"]]\n";
+    insta::assert_snapshot!(messages(text), @r#"
+    error: the glob `data/` matches nothing
+     --> probity.toml:2:12
+      |
+    2 | exclude = ["data/", "a{"]
+      |            ^^^^^^^ paths of files do not end with `/`; write `folder/**` for all that is in a folder
+
+    error: the glob `a{` is not valid
+     --> probity.toml:2:21
+      |
+    2 | exclude = ["data/", "a{"]
+      |                     ^^^^ unclosed alternate group; missing '}' (maybe escape '{' with '[{]'?)
+    "#);
+    let text = "subject = [\"data/**\"]\n\n[verify]\ncommands = [[\"true\"]]\n";
+    insta::assert_snapshot!(messages(text), @r#"
+    error: `subject`: expected a table, found a list
+     --> probity.toml:1:11
+      |
+    1 | subject = ["data/**"]
+      |           ^^^^^^^^^^^ this is a list
+      |
+      = help: write `[subject]`
+    "#);
+    let text = "[subject]\nexclude = [\"!data/**\"]\n\n[verify]\ncommands = [[\"true\"]]\n";
+    insta::assert_snapshot!(messages(text), @r#"
+    error: the globs match nothing: all of them exclude
+     --> probity.toml:2:12
+      |
+    2 | exclude = ["!data/**"]
+      |            ^^^^^^^^^^
+      |
+      = help: put `"**"` first to mean everything else
+    "#);
+}
