@@ -33,6 +33,7 @@ const NOT_GRANTED: &str = "it asked for what it was not granted";
 const OUT_OF_TURN: &str = "it answers out of turn";
 const NOT_UNDERSTOOD: &str = "it says what is not understood";
 const UNTRUE: &str = "it says that its guest learned what it cannot have learned";
+const TOO_MUCH: &str = "it says more than any guest may";
 const MORE: &str = "it says more than it was asked";
 const KILLED: &str = "it was ended by signal 31, for a system call that its walls forbid";
 
@@ -50,7 +51,10 @@ const READS: [Attack; 11] = [
     each("file-of-a-call-that-ended", NOT_GRANTED),
 ];
 
-const ANSWERS: [Attack; 30] = [
+const ANSWERS: [Attack; 33] = [
+    once("more-findings-than-may-be", TOO_MUCH),
+    once("a-message-longer-than-may-be", TOO_MUCH),
+    once("more-output-than-may-be", TOO_MUCH),
     once("contents-it-was-not-given", UNTRUE),
     once("a-name-that-is-not-there", UNTRUE),
     once("a-name-it-was-not-granted", UNTRUE),

@@ -125,6 +125,19 @@ fn attack(name: &str, parent: &Parent, call: &Call, calls: u32, target: &Target)
                 found("CROSSED: a path of another call", if calls == 1 { "b.txt" } else { "a.txt" }),
             );
         }
+        "more-findings-than-may-be" => {
+            let mut called = found("CROSSED: many", &call.path);
+            if let Ok(Ok(report)) = &mut called.result {
+                report.findings = vec![report.findings[0].clone(); 20_000];
+            }
+            parent.answer(call.number, called);
+        }
+        "a-message-longer-than-may-be" => {
+            parent.answer(call.number, found(&"CROSSED: long ".repeat(10_000), &call.path));
+        }
+        "more-output-than-may-be" => {
+            parent.answer(call.number, Called { stderr: "x".repeat(8 << 20), ..clean() });
+        }
         "contents-it-was-not-given" => {
             let observed = vec![Noted(Mount::Tree, call.path.clone(), 4)];
             parent.answer(call.number, Called { observed, ..clean() });

@@ -3,9 +3,9 @@
 use super::process::{Lost, Worker};
 use super::run::Job;
 use super::validate::Judge;
-use super::{CheckResult, GuestError, Node, View, What};
+use super::{CheckResult, GuestError, Limits, Node, View, What};
 use crate::model::{ErrorKind, Observation, Place, Refusal, Report, Request};
-use crate::worker::{Ask, Called, ContentsError, Piece, Say, observations};
+use crate::worker::{Ask, Called, ContentsError, Piece, Say, caps, observations};
 use std::collections::{HashMap, HashSet};
 
 /// A file up to this size is sent with the question or ahead of it; of a larger one the pieces that are read are asked
@@ -247,10 +247,26 @@ pub(super) struct Answered {
     given: Option<HashSet<u32>>,
 }
 
+/// Whether what a worker says is within the bounds that it should have held its guest to.
+fn fits(called: &Called, limits: &Limits) -> bool {
+    // A byte that is no text becomes a character of three.
+    let output = |text: &str| text.len() as u64 <= limits.output.saturating_mul(3);
+    output(&called.stderr)
+        && match &called.result {
+            Ok(Ok(report)) => caps::report(report, limits.findings).is_ok(),
+            Ok(Err(refusal)) => caps::refusal(refusal).is_ok(),
+            Err(error) => error.message.len() <= caps::PAGE_BYTES && output(&error.stderr),
+        }
+}
+
 /// Holds a report against the contract, and what the guest is said to have learned against what it was given. A finding
 /// without a place is about the file that the call is about.
-pub(super) fn judged(judge: &Judge<'_>, answered: Answered) -> Result<Call, Stop> {
-    let Answered { called: Called { result, fuel, stderr, observed }, question, given } = answered;
+pub(super) fn judged(judge: &Judge<'_>, job: &Job<'_>, answered: Answered) -> Result<Call, Stop> {
+    let Answered { called, question, given } = answered;
+    if !fits(&called, job.limits) {
+        return Err(Stop::lost(&"it says more than any guest may"));
+    }
+    let Called { result, fuel, stderr, observed } = called;
     let given = |key| given.as_ref().is_none_or(|given| given.contains(&key));
     let observed = observations(&question.view, &observed, given).map_err(|error| Stop::lost(&error))?;
     let result = match result {

@@ -1,11 +1,14 @@
 //! What a worker has said and nobody has used yet, cut into frames.
 
 use super::process::Lost;
-use crate::worker::{FRAME_HEADER, FrameKind, Say, frame_header};
+use crate::worker::{FRAME_HEADER, FRAME_MOST, FrameKind, Say, frame_header};
 use std::ops::Range;
 
 /// How much of a pipe is read at once. A build for fuzzing clears room byte by byte and counts each.
 const CHUNK: usize = if cfg!(fuzzing) { 1 << 10 } else { 256 << 10 };
+
+/// The most that waits to be used: the longest frame, and what came with its end.
+const MOST: usize = FRAME_MOST + CHUNK;
 
 /// What was read of a worker's words and is not used yet: a part of the buffer, which is kept from one reading to the
 /// next, since to clear so much room each time would take longer than most messages do.
@@ -47,6 +50,22 @@ impl Inbox {
         Ok((kind, self.take(length, more)?))
     }
 
+    /// Reads some more, without using it.
+    pub(super) fn fill(&mut self, more: &mut dyn FnMut(&mut [u8]) -> Result<usize, Lost>) -> Result<(), Lost> {
+        if self.unused.len() > MOST {
+            return Err(Lost::Died("it says more than anybody asked".to_owned()));
+        }
+        if self.unused.start > 0 {
+            self.buffer.copy_within(self.unused.clone(), 0);
+            self.unused = 0..self.unused.len();
+        }
+        if self.buffer.len() < self.unused.end + CHUNK {
+            self.buffer.resize(self.unused.end + CHUNK, 0);
+        }
+        self.unused.end += more(&mut self.buffer[self.unused.end..])?;
+        Ok(())
+    }
+
     /// Whether everything was used.
     pub(super) fn is_empty(&self) -> bool {
         self.unused.is_empty()
@@ -59,14 +78,7 @@ impl Inbox {
         more: &mut dyn FnMut(&mut [u8]) -> Result<usize, Lost>,
     ) -> Result<Vec<u8>, Lost> {
         while self.unused.len() < count {
-            if self.unused.start > 0 {
-                self.buffer.copy_within(self.unused.clone(), 0);
-                self.unused = 0..self.unused.len();
-            }
-            if self.buffer.len() < self.unused.end + CHUNK {
-                self.buffer.resize(self.unused.end + CHUNK, 0);
-            }
-            self.unused.end += more(&mut self.buffer[self.unused.end..])?;
+            self.fill(more)?;
         }
         let bytes = self.buffer[self.unused.start..self.unused.start + count].to_vec();
         self.unused.start += count;

@@ -23,7 +23,7 @@ pub use run::{CheckResult, CheckRun, Job};
 pub use trial::{Saw, Trial, Tried};
 
 use crate::model::{Digest, PackInfo};
-use crate::worker::{Ask, Engine, Inspection, Say};
+use crate::worker::{Ask, Engine, Inspection, Say, caps};
 use artefact::Cache;
 use idle::Idle;
 use process::{Lost, Patience, Worker};
@@ -134,6 +134,7 @@ impl Host {
             #[cfg(test)]
             Place::Here => tests::prepare(self.engine()?, bytes, &limits)?,
         };
+        caps::pack(&info).map_err(|(_, excess)| LoadError::Info(excess))?;
         validate::pack(&info).map_err(LoadError::Info)?;
         Ok((Kept { inspection, info }, code))
     }

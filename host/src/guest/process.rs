@@ -151,7 +151,7 @@ impl Worker {
     ) -> Result<T, Lost> {
         let mut inbox = std::mem::take(&mut self.inbox);
         let received = what(&mut inbox, &mut |room| {
-            patience.until(|| PollFd::new(&self.output, PollFlags::IN))?;
+            patience.until(&mut [PollFd::new(&self.output, PollFlags::IN)])?;
             match self.output.read(room) {
                 Ok(0) => Err(Lost::Died(self.ending())),
                 Ok(read) => Ok(read),
@@ -215,8 +215,8 @@ impl Drop for Worker {
 }
 
 impl Patience<'_> {
-    /// Waits until a descriptor is ready.
-    fn until<'f>(self, ready: impl Fn() -> PollFd<'f>) -> Result<(), Lost> {
+    /// Waits until one of these is ready.
+    fn until(self, pipes: &mut [PollFd<'_>]) -> Result<(), Lost> {
         loop {
             if self.cancelled.is_some_and(|cancelled| cancelled.load(Ordering::Relaxed)) {
                 return Err(Lost::Cancelled);
@@ -227,7 +227,7 @@ impl Patience<'_> {
             }
             let pause = left.unwrap_or(LOOK).min(LOOK);
             let pause = Timespec { tv_sec: 0, tv_nsec: pause.subsec_nanos().into() };
-            match poll(&mut [ready()], Some(&pause)) {
+            match poll(pipes, Some(&pause)) {
                 Ok(0) | Err(rustix::io::Errno::INTR) => {}
                 Ok(_) => return Ok(()),
                 Err(error) => return Err(Lost::Died(error.to_string())),
@@ -244,6 +244,29 @@ struct Listener<'a> {
     lost: Option<Lost>,
 }
 
+impl Listener<'_> {
+    /// Waits until the worker takes more. What it says meanwhile is taken in: it may be waiting for that itself, and
+    /// neither would ever go on.
+    fn make_room(&mut self) -> Result<(), Lost> {
+        let Worker { input, output, inbox, .. } = &mut *self.worker;
+        let Some(input) = input else { return Ok(()) };
+        let mut pipes = [PollFd::new(input, PollFlags::OUT), PollFd::new(output, PollFlags::IN)];
+        self.patience.until(&mut pipes)?;
+        if !pipes[1].revents().intersects(PollFlags::IN | PollFlags::HUP) {
+            return Ok(());
+        }
+        let mut closed = false;
+        let filled = inbox.fill(&mut |room| match output.read(room) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(0),
+            read => {
+                closed = matches!(read, Ok(0));
+                read.map_err(|error| Lost::Died(error.to_string()))
+            }
+        });
+        if closed { Err(Lost::Died(self.worker.ending())) } else { filled }
+    }
+}
+
 impl io::Write for Listener<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         loop {
@@ -251,12 +274,10 @@ impl io::Write for Listener<'_> {
             let lost = match input.write(bytes) {
                 Ok(count) => return Ok(count),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    match self.patience.until(|| PollFd::new(input, PollFlags::OUT)) {
-                        Ok(()) => continue,
-                        Err(lost) => lost,
-                    }
-                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => match self.make_room() {
+                    Ok(()) => continue,
+                    Err(lost) => lost,
+                },
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Lost::Died(self.worker.ending()),
                 Err(error) => Lost::Died(error.to_string()),
             };
@@ -285,16 +306,40 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt as _;
 
+    fn worker(folder: &Path, what: &str) -> Worker {
+        let program = folder.join("worker");
+        std::fs::write(&program, format!("#!/bin/sh\n{what}\n")).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        Worker::start(&program).unwrap()
+    }
+
+    #[test]
+    fn a_worker_that_speaks_while_it_is_spoken_to_holds_nobody_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = std::env::var("PATH").unwrap_or_default();
+        let mut worker = worker(folder.path(), &format!("PATH='{path}'; head -c 3000000 /dev/zero; cat > /dev/null"));
+        let patience = Patience { deadline: Some(Instant::now() + Duration::from_mins(1)), cancelled: None };
+        worker.give(&vec![0; 3 << 20], patience).unwrap_or_else(|error| panic!("{error}"));
+        let heard = worker.hear(patience);
+        assert_eq!(heard.unwrap_err().to_string(), "it says what is not understood");
+    }
+
+    #[test]
+    fn a_worker_that_closes_its_output_is_ended_whoever_waits_for_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut worker = worker(folder.path(), "exec 1>&-; while :; do :; done");
+        let patience = Patience { deadline: Some(Instant::now() + Duration::from_mins(1)), cancelled: None };
+        let given = worker.give(&vec![0; 3 << 20], patience);
+        assert_eq!(given.unwrap_err().to_string(), "it was ended by signal 9");
+    }
+
     #[test]
     fn a_worker_that_closes_its_output_and_goes_on_is_ended() {
         let folder = tempfile::tempdir().unwrap();
         for (what, said) in
             [("exec 1>&-; while :; do :; done", "it was ended by signal 9"), ("exit 3", "it ended with exit code 3")]
         {
-            let program = folder.path().join("worker");
-            std::fs::write(&program, format!("#!/bin/sh\n{what}\n")).unwrap();
-            std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
-            let mut worker = Worker::start(&program).unwrap();
+            let mut worker = worker(folder.path(), what);
             let heard = worker.hear(Patience { deadline: None, cancelled: None });
             assert_eq!(heard.unwrap_err().to_string(), said);
         }

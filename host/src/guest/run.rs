@@ -109,7 +109,7 @@ impl Pack {
             let nodes = if seat.is_remote() { job.view.nodes() } else { Vec::new() };
             let question = Question { nodes, ..question };
             seat.ask(job, &question)?;
-            judged(&judge, seat.answer(job, question)?)
+            judged(&judge, job, seat.answer(job, question)?)
         })?;
         let result = match call.result {
             Ok(Ok(report)) => CheckResult::Report(report),
@@ -141,7 +141,7 @@ impl Pack {
                     }
                     let Some((index, question)) = waiting.pop_front() else { return Ok(calls) };
                     ahead -= question.weight();
-                    let call = judged(&judge, seat.answer(job, question)?)?;
+                    let call = judged(&judge, job, seat.answer(job, question)?)?;
                     progress.done(index, &call);
                     calls.push((index, call));
                 }

@@ -3,7 +3,7 @@
 //! Invariant: nothing of this machine is in an error about a guest: no path, no stack of the host, no text of the
 //! engine that was not chosen here or made from the guest's own names.
 
-use super::contract::caps;
+use super::caps;
 use super::limits::Limits;
 use super::wasi::Stop;
 use crate::model::ErrorKind;

@@ -12,7 +12,7 @@ use std::io::{self, Read, Write};
 pub(super) const MAX_MESSAGE: usize = 128 << 20;
 
 /// The most plain bytes in one frame: compiled code of the largest pack.
-pub(super) const MAX_BYTES: usize = 1 << 30;
+pub const MAX_BYTES: usize = 1 << 30;
 
 /// What a frame holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

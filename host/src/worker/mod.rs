@@ -7,6 +7,7 @@
 //! Two rules keep a hostile guest from harming its host. Whatever a guest hands over is capped before it is kept
 //! (each cap is a documented constant), and whatever it makes the host do is paid for in its own fuel.
 
+pub mod caps;
 mod compile;
 mod contract;
 mod crossing;
@@ -26,11 +27,13 @@ mod view;
 mod wasi;
 
 pub use compile::compile;
-pub use contract::caps;
 pub use crossing::{CANARY, Crossed, Crossing, Target};
 pub use engine::{BigStack, Engine, engine_id, on_big_stack, on_big_stacks};
 pub use error::{GuestError, LoadError};
-pub use frame::{HEADER as FRAME_HEADER, Kind as FrameKind, header as frame_header, write_bytes, write_message};
+pub use frame::{
+    HEADER as FRAME_HEADER, Kind as FrameKind, MAX_BYTES as FRAME_MOST, header as frame_header, write_bytes,
+    write_message,
+};
 pub use imports::{CONTRACT_VERSION, Import, Inspection, MAX_COMPONENT_BYTES, inspect};
 pub use limits::Limits;
 pub use lockdown::{Walls, missing as missing_walls};

@@ -1,6 +1,7 @@
 //! A loaded pack: compiled code, linked once, instantiated afresh for each call.
 
-use super::contract::{self, CheckPack, CheckPackPre, Excess, caps};
+use super::caps::{self, Excess};
+use super::contract::{self, CheckPack, CheckPackPre};
 use super::engine::{BigStack, Engine};
 use super::error::{GuestError, LoadError, Phase, classify, clean};
 use super::limits::Limits;
@@ -59,7 +60,9 @@ impl Program {
             let result = pack.probity_check_checker().call_describe(&mut store);
             result.map_err(|error| failed(&store, &error, Phase::Describe, limits))
         })?;
-        contract::pack(described).map_err(|excess| too_much(&store, excess))
+        let info = contract::pack(described);
+        caps::pack(&info).map_err(|excess| too_much(&store, excess))?;
+        Ok(info)
     }
 
     /// Runs one check in a fresh instance that sees `view`. `seed` is where all randomness comes from.
@@ -78,8 +81,14 @@ impl Program {
         };
         let result = called.and_then(|returned| {
             let capped = match returned {
-                Ok(report) => contract::report(report, limits.findings).map(Ok),
-                Err(refusal) => contract::refusal(refusal).map(Err),
+                Ok(report) => {
+                    let report = contract::report(report);
+                    caps::report(&report, limits.findings).map(|()| Ok(report))
+                }
+                Err(refusal) => {
+                    let refusal = contract::refusal(refusal);
+                    caps::refusal(&refusal).map(|()| Err(refusal))
+                }
             };
             capped.map_err(|excess| too_much(&store, excess))
         });
