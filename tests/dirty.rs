@@ -198,3 +198,15 @@ fn the_executable_bit_is_that_of_the_index_where_git_does_not_go_by_it() {
         project.git(&["config", "core.fileMode", "true"]);
     }
 }
+
+#[test]
+fn attributes_that_never_end_are_not_waited_for() {
+    let project = Project::with(GREEN);
+    project.write("file", "a\n").write("folder/file", "x").committed();
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    let place = project.path("folder/.gitattributes");
+    rustix::fs::mknodat(rustix::fs::CWD, place, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    project.write("folder/file", "y");
+    let seen = record(&project);
+    assert_eq!((&seen["dirty"], &seen["unproven"][0]["path"]), (&true.into(), &"folder/.gitattributes".into()));
+}

@@ -28,7 +28,8 @@ pub(super) enum Rules {
     },
     /// To a pointer of Git LFS.
     Lfs,
-    /// In a way that cannot be followed here: by the program of a filter, or from an encoding that is not known.
+    /// In a way that cannot be followed here, for this reason: by the program of a filter, or from an encoding that is not
+    /// known.
     Unknown(String),
 }
 
@@ -61,7 +62,7 @@ impl Rules {
         match filter {
             b"unspecified" | b"unset" | b"set" => {}
             b"lfs" => return Self::Lfs,
-            other => return Self::Unknown(format!("the filter `{}`", String::from_utf8_lossy(other))),
+            other => return Self::Unknown(format!("the filter `{}` is not run", String::from_utf8_lossy(other))),
         }
         let said = |value: &[u8]| match value {
             b"set" | b"input" => Some(Ends::Text),
@@ -83,11 +84,16 @@ impl Rules {
                 Named::Utf8 => None,
                 Named::Known(encoding) => Some(encoding),
                 Named::Other => {
-                    return Self::Unknown(format!("the encoding `{}`", String::from_utf8_lossy(name)));
+                    return Self::Unknown(format!("the encoding `{}` is not known", String::from_utf8_lossy(name)));
                 }
             },
         };
         Self::Builtin { ends, ident: ident == b"set", encoding }
+    }
+
+    /// Whether git keeps the contents as they are.
+    pub(super) fn keep_all(&self) -> bool {
+        matches!(self, Self::Builtin { ends: Ends::Kept, ident: false, encoding: None })
     }
 
     /// Whether git makes the blob with this id of these contents, by built-in rules.
@@ -267,7 +273,7 @@ mod tests {
         assert_eq!(ends("crlf=input", false), Ends::Text);
         assert_eq!(ends("text=what crlf=unset", true), Ends::Kept);
         assert_eq!(rules("filter=lfs", false), Rules::Lfs);
-        assert_eq!(rules("filter=x", false), Rules::Unknown("the filter `x`".to_owned()));
+        assert_eq!(rules("filter=x", false), Rules::Unknown("the filter `x` is not run".to_owned()));
         assert!(matches!(rules("working-tree-encoding=utf8", false), Rules::Builtin { encoding: None, .. }));
         assert!(matches!(rules("working-tree-encoding=SHIFT-JIS", false), Rules::Unknown(_)));
         assert!(matches!(

@@ -11,7 +11,10 @@ use super::error::SnapshotError;
 use super::git::Settings;
 use super::look::Looked;
 use crate::model::{Digest, Remark};
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::io::{self, Read as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 const EXECUTABLE: u32 = 0o100_755;
@@ -93,12 +96,20 @@ fn settle_one(
     if contents.is_empty() {
         return Ok(remarks);
     }
+    if let Some(path) = endless(source, contents.iter().map(|(_, path)| path.as_slice())) {
+        let path = String::from_utf8_lossy(&path).into_owned();
+        let why = "it is no file, so no attributes can be read and whatever differs counts as changed".to_owned();
+        return Ok(vec![Remark { path, why }]);
+    }
     let paths: Vec<&[u8]> = contents.iter().map(|(_, path)| path.as_slice()).collect();
     let rules = source.repository.attributes(&paths)?;
     for ((at, _), values) in contents.iter().zip(rules) {
         let (Some(committed), Some(entry)) = (&collected.candidates[*at].committed, &mut looked[*at]) else { continue };
         let values = values.each_ref().map(Vec::as_slice);
         let rules = Rules::of(&values, autocrlf);
+        if rules.keep_all() {
+            continue;
+        }
         let known = entry.converted.as_ref().filter(|known| known.rules == rules && known.blob == committed.id);
         let same = if let Some(known) = known {
             known.same
@@ -106,14 +117,34 @@ fn settle_one(
             learnt.store(true, Ordering::Relaxed);
             makes(root, entry, &rules, &committed.id)
         };
-        if let (Rules::Unknown(what), false) = (&rules, same) {
-            let path = String::from_utf8_lossy(&entry.path).into_owned();
-            remarks.push(Remark { path, why: format!("{what} is not run, so it counts as changed") });
-        }
+        let why = match &rules {
+            Rules::Unknown(why) => Some(why.clone()),
+            Rules::Builtin { .. } if entry.size > MAX_CONVERTED => Some("it is too large to be converted".to_owned()),
+            Rules::Builtin { .. } | Rules::Lfs => None,
+        };
+        remarks.extend(why.map(|why| remark(&entry.path, &why)));
         entry.blob = same.then(|| committed.id.clone());
         entry.converted = Some(Box::new(Converted { rules, blob: committed.id.clone(), same }));
     }
     Ok(remarks)
+}
+
+/// What git would open to know the attributes of these paths and might never come to the end of: it waits at a FIFO.
+fn endless<'a>(source: &Source, paths: impl Iterator<Item = &'a [u8]>) -> Option<Vec<u8>> {
+    let mut folders = BTreeSet::from([&b""[..]]);
+    for path in paths {
+        let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at + 1);
+        folders.extend(ends.map(|end| &path[..end]));
+    }
+    let strange = |path: &Vec<u8>| {
+        let found = source.repository.top.join(OsStr::from_bytes(path)).symlink_metadata();
+        found.is_ok_and(|found| !found.is_file() && !found.is_dir() && !found.is_symlink())
+    };
+    folders.into_iter().map(|folder| [folder, b".gitattributes"].concat()).find(strange)
+}
+
+fn remark(path: &[u8], why: &str) -> Remark {
+    Remark { path: String::from_utf8_lossy(path).into_owned(), why: format!("{why}, so it counts as changed") }
 }
 
 /// Whether git makes that blob of the contents, which are read again: those that have the entry's digest, or none.
