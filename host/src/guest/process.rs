@@ -7,7 +7,7 @@ use super::inbox::Inbox;
 use crate::worker::{Ask, LoadError, Say, Walls, write_bytes, write_message};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_setfl};
-use std::io::{self, Read as _};
+use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,6 +15,9 @@ use std::time::{Duration, Instant};
 
 /// How often somebody who waits looks whether to go on waiting.
 const LOOK: Duration = Duration::from_millis(50);
+
+/// What is sent at once at the latest: half of what a pipe takes.
+const MUCH: usize = 512 << 10;
 
 /// How long a process may take to end when it has closed its pipe: by then it has given back all its memory.
 const END: Duration = Duration::from_secs(3);
@@ -48,6 +51,8 @@ pub(super) struct Worker {
     output: ChildStdout,
     walls: Walls,
     inbox: Inbox,
+    /// What was asked and given and is not sent yet: each writing wakes the worker, and many can go together.
+    unsent: Vec<u8>,
     /// Calls that it was asked for, and calls that it has answered.
     asked: u64,
     answered: u64,
@@ -74,7 +79,16 @@ impl Worker {
         // One that does not listen must not hold up whoever asks.
         fcntl_setfl(&input, OFlags::NONBLOCK)?;
         let input = Some(input);
-        Ok(Self { child, input, output, walls: Walls::default(), inbox: Inbox::default(), asked: 0, answered: 0 })
+        Ok(Self {
+            child,
+            input,
+            output,
+            walls: Walls::default(),
+            inbox: Inbox::default(),
+            unsent: Vec::new(),
+            asked: 0,
+            answered: 0,
+        })
     }
 
     /// Starts one that runs guests of compiled code, and waits until its walls stand.
@@ -100,14 +114,20 @@ impl Worker {
         self.walls
     }
 
-    /// Asks something.
+    /// Asks something. It is sent at the latest when something is waited for.
     pub(super) fn ask(&mut self, ask: &Ask, patience: Patience<'_>) -> Result<(), Lost> {
-        self.send(patience, |pipe| write_message(pipe, ask))
+        write_message(&mut self.unsent, ask).map_err(|error| Lost::Died(error.to_string()))?;
+        self.send_if_much(patience)
     }
 
-    /// Gives bytes.
+    /// Gives bytes. They are sent at the latest when something is waited for.
     pub(super) fn give(&mut self, bytes: &[u8], patience: Patience<'_>) -> Result<(), Lost> {
-        self.send(patience, |pipe| write_bytes(pipe, bytes))
+        write_bytes(&mut self.unsent, bytes).map_err(|error| Lost::Died(error.to_string()))?;
+        self.send_if_much(patience)
+    }
+
+    fn send_if_much(&mut self, patience: Patience<'_>) -> Result<(), Lost> {
+        if self.unsent.len() < MUCH { Ok(()) } else { self.send(patience) }
     }
 
     /// The number of the next call.
@@ -123,15 +143,46 @@ impl Worker {
         due
     }
 
-    fn send(
-        &mut self,
-        patience: Patience<'_>,
-        write: impl FnOnce(&mut Listener<'_>) -> io::Result<()>,
-    ) -> Result<(), Lost> {
-        let mut pipe = Listener { worker: self, patience, lost: None };
-        let written = write(&mut pipe);
-        let lost = pipe.lost.take();
-        written.map_err(|error| lost.unwrap_or_else(|| Lost::Died(error.to_string())))
+    /// Sends what was asked and given so far.
+    fn send(&mut self, patience: Patience<'_>) -> Result<(), Lost> {
+        let unsent = std::mem::take(&mut self.unsent);
+        let mut left = &unsent[..];
+        while !left.is_empty() {
+            let Some(input) = &mut self.input else { return Err(Lost::Died("it was let go".to_owned())) };
+            match input.write(left) {
+                Ok(count) => left = left.get(count..).unwrap_or_default(),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.make_room(patience)?,
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Err(Lost::Died(self.ending())),
+                Err(error) => return Err(Lost::Died(error.to_string())),
+            }
+        }
+        self.unsent = unsent;
+        self.unsent.clear();
+        // What was large once need not be kept.
+        self.unsent.shrink_to(MUCH);
+        Ok(())
+    }
+
+    /// Waits until the worker takes more. What it says meanwhile is taken in: it may be waiting for that itself, and
+    /// neither would ever go on.
+    fn make_room(&mut self, patience: Patience<'_>) -> Result<(), Lost> {
+        let Self { input, output, inbox, .. } = self;
+        let Some(input) = input else { return Ok(()) };
+        let mut pipes = [PollFd::new(input, PollFlags::OUT), PollFd::new(output, PollFlags::IN)];
+        patience.until(&mut pipes)?;
+        if !pipes[1].revents().intersects(PollFlags::IN | PollFlags::HUP) {
+            return Ok(());
+        }
+        let mut closed = false;
+        let filled = inbox.fill(&mut |room| match output.read(room) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(0),
+            read => {
+                closed = matches!(read, Ok(0));
+                read.map_err(|error| Lost::Died(error.to_string()))
+            }
+        });
+        if closed { Err(Lost::Died(self.ending())) } else { filled }
     }
 
     /// Waits for what it says.
@@ -149,6 +200,9 @@ impl Worker {
         patience: Patience<'_>,
         what: impl FnOnce(&mut Inbox, &mut dyn FnMut(&mut [u8]) -> Result<usize, Lost>) -> Result<T, Lost>,
     ) -> Result<T, Lost> {
+        if self.inbox.is_empty() {
+            self.send(patience)?;
+        }
         let mut inbox = std::mem::take(&mut self.inbox);
         let received = what(&mut inbox, &mut |room| {
             patience.until(&mut [PollFd::new(&self.output, PollFlags::IN)])?;
@@ -166,6 +220,7 @@ impl Worker {
     /// Lets it go when nothing more is wanted of it, and waits until it has. One that says anything still, or that ends
     /// otherwise than it should, is not to be believed in what it said before.
     pub(super) fn finish(&mut self, patience: Patience<'_>) -> Result<(), Lost> {
+        self.send(patience)?;
         // Closing the pipe is how it is told.
         self.input = None;
         match self.receive(patience, |inbox, more| inbox.take(1, more)) {
@@ -233,61 +288,6 @@ impl Patience<'_> {
                 Err(error) => return Err(Lost::Died(error.to_string())),
             }
         }
-    }
-}
-
-/// A worker that is being written to.
-struct Listener<'a> {
-    worker: &'a mut Worker,
-    patience: Patience<'a>,
-    /// Why it cannot be.
-    lost: Option<Lost>,
-}
-
-impl Listener<'_> {
-    /// Waits until the worker takes more. What it says meanwhile is taken in: it may be waiting for that itself, and
-    /// neither would ever go on.
-    fn make_room(&mut self) -> Result<(), Lost> {
-        let Worker { input, output, inbox, .. } = &mut *self.worker;
-        let Some(input) = input else { return Ok(()) };
-        let mut pipes = [PollFd::new(input, PollFlags::OUT), PollFd::new(output, PollFlags::IN)];
-        self.patience.until(&mut pipes)?;
-        if !pipes[1].revents().intersects(PollFlags::IN | PollFlags::HUP) {
-            return Ok(());
-        }
-        let mut closed = false;
-        let filled = inbox.fill(&mut |room| match output.read(room) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(0),
-            read => {
-                closed = matches!(read, Ok(0));
-                read.map_err(|error| Lost::Died(error.to_string()))
-            }
-        });
-        if closed { Err(Lost::Died(self.worker.ending())) } else { filled }
-    }
-}
-
-impl io::Write for Listener<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        loop {
-            let input = self.worker.input.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
-            let lost = match input.write(bytes) {
-                Ok(count) => return Ok(count),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => match self.make_room() {
-                    Ok(()) => continue,
-                    Err(lost) => lost,
-                },
-                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Lost::Died(self.worker.ending()),
-                Err(error) => Lost::Died(error.to_string()),
-            };
-            self.lost = Some(lost);
-            return Err(io::ErrorKind::BrokenPipe.into());
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }
 

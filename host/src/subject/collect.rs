@@ -4,7 +4,6 @@
 use super::error::SnapshotError;
 use super::git::{Committed, Listing, Repository};
 use super::memory::{Known, Trees};
-use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fmt;
 use std::io;
@@ -136,13 +135,21 @@ impl<'a> Collected<'a> {
             })?,
         };
         self.trees.insert(commit.to_owned(), Arc::clone(&tree));
-        let Listing { tracked, untracked, unlisted } = listing;
-        let mut committed: HashMap<&[u8], &Committed> = tree.iter().map(|entry| (&entry.path[..], entry)).collect();
+        let Listing { mut tracked, untracked, unlisted } = listing;
+        // Git lists both in this order; that it does is not relied on.
+        tracked.sort_by(|a, b| a.path.cmp(&b.path));
+        let mut committed: Vec<&Committed> = tree.iter().collect();
+        committed.sort_by(|a, b| a.path.cmp(&b.path));
+        let mut committed = committed.into_iter().peekable();
         let source = self.sources.len();
         let here = Source { repository: repository.clone(), below: below.to_vec(), at: at.to_vec() };
         self.sources.push(here.clone());
         for entry in tracked {
-            let committed = committed.remove(&entry.path[..]).cloned();
+            // What the commit has and the index has not was removed.
+            while let Some(removed) = committed.next_if(|committed| committed.path < entry.path) {
+                self.dirty |= here.to_subject(&removed.path).is_some();
+            }
+            let committed = committed.next_if(|committed| committed.path == entry.path).cloned();
             let Some(path) = here.to_subject(&entry.path) else { continue };
             let (left_out, indexed) = (entry.skipped, Some(entry.mode));
             let candidate =
@@ -153,8 +160,7 @@ impl<'a> Collected<'a> {
                 self.candidates.push(candidate);
             }
         }
-        // What the commit has and the index has not was removed.
-        self.dirty |= committed.keys().any(|path| here.to_subject(path).is_some());
+        self.dirty |= committed.any(|removed| here.to_subject(&removed.path).is_some());
         let unlisted = unlisted.into_iter().filter_map(|path| here.to_subject(&path)).map(Candidate::unlisted);
         self.candidates.extend(unlisted.filter(|candidate| !self.exclude.covers(&candidate.path)));
         for path in untracked {

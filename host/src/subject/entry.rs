@@ -118,6 +118,11 @@ impl StatKey {
         }
     }
 
+    /// Whether its owner may execute it.
+    pub(super) fn is_executable(&self) -> bool {
+        self.mode & 0o100 != 0
+    }
+
     /// Whether the entry could have been written again without these times moving: coarse clocks tick every
     /// ten milliseconds, some file systems every two seconds.
     pub(super) fn is_fresh(&self, taken: SystemTime) -> bool {

@@ -43,6 +43,27 @@ pub(super) fn look_at_all(
     Ok(looked)
 }
 
+/// Which of the known files show no sign of having been touched: one answer for each, in their order. It needs no names
+/// from git, and can be asked while git is asked for them.
+pub(super) fn untouched(root: &Root, known: Known<'_>) -> Vec<bool> {
+    let entries = known.entries();
+    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(8);
+    let share = entries.len().div_ceil(threads).max(1);
+    std::thread::scope(|scope| {
+        let look = |part: &[Entry]| -> Vec<bool> {
+            let learnt = AtomicBool::new(false);
+            let mut looker = Looker { root, folder: None, known, learnt: &learnt };
+            let same = |entry: &Entry| looker.stat(&entry.path).is_ok_and(|(_, stat)| StatKey::of(&stat) == entry.stat);
+            part.iter().map(same).collect()
+        };
+        let threads: Vec<_> = entries.chunks(share).map(|part| scope.spawn(move || look(part))).collect();
+        let join = |thread: std::thread::ScopedJoinHandle<'_, Vec<bool>>| {
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        threads.into_iter().flat_map(join).collect()
+    })
+}
+
 /// The file at `path` below `root`, outside of any subject. None where there is none.
 pub fn look_at(root: &Root, path: &[u8]) -> io::Result<Option<Entry>> {
     let candidate = Candidate::untracked(path.to_vec());
@@ -70,22 +91,31 @@ impl Looker<'_> {
             .collect()
     }
 
+    /// What is at a path, and its folder.
+    fn stat(&mut self, path: &[u8]) -> io::Result<(&OwnedFd, Stat)> {
+        let (folder, name) = split(path);
+        if self.folder.as_ref().is_none_or(|(path, _)| path != folder) {
+            self.folder = Some((folder.to_vec(), self.root.folder(folder)));
+        }
+        match self.folder.as_ref().map(|(_, opened)| opened.as_ref()) {
+            Some(Ok(opened)) => beneath::stat(opened, name).map(|stat| (opened, stat)),
+            Some(Err(error)) => Err(again(error)),
+            None => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+
     fn look(&mut self, candidate: &Candidate) -> io::Result<Looked> {
         if let Some(commit) = &candidate.commit {
             return Ok(Some(entry(candidate, Kind::Submodule, commit.as_bytes(), StatKey::default())));
         }
-        let cut = candidate.path.iter().rposition(|byte| *byte == b'/');
-        let (folder, name) =
-            cut.map_or((&b""[..], &candidate.path[..]), |at| (&candidate.path[..at], &candidate.path[at + 1..]));
-        if self.folder.as_ref().is_none_or(|(path, _)| path != folder) {
-            self.folder = Some((folder.to_vec(), self.root.folder(folder)));
+        if let Some(known) = self.known.untouched(&candidate.path).filter(|_| !candidate.unlisted)
+            && let Some(entry) = remembered(candidate, known)
+        {
+            return Ok(Some(entry));
         }
-        let stat = match self.folder.as_ref().map(|(_, opened)| opened.as_ref()) {
-            Some(Ok(opened)) => beneath::stat(opened, name).map(|stat| (opened, stat)),
-            Some(Err(error)) => Err(again(error)),
-            None => Err(io::ErrorKind::NotFound.into()),
-        };
-        let (opened, stat) = match stat {
+        let (root, known, learnt) = (self.root, self.known, self.learnt);
+        let name = split(&candidate.path).1;
+        let (opened, stat) = match self.stat(&candidate.path) {
             Ok(found) => found,
             Err(error) if is_absence(&error) => {
                 let left_out = || entry(candidate, Kind::LeftOut, b"", StatKey::default());
@@ -102,38 +132,31 @@ impl Looker<'_> {
             // Whoever says so may be wrong.
             let folder = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
             let denied = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
-            let unlisted = folder && self.root.folder(&candidate.path).as_ref().is_err_and(denied);
+            let unlisted = folder && root.folder(&candidate.path).as_ref().is_err_and(denied);
             return Ok(unlisted.then(|| entry(candidate, Kind::Unreadable, b"", key)));
         }
         let entry = match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => {
-                let kind = if stat.st_mode & 0o100 == 0 { Kind::File } else { Kind::Executable };
-                let alike = |known: &Entry| match (&known.id, committed) {
-                    (Some(id), Some(committed)) => id.len() == committed.id.len(),
-                    (None, None) => true,
-                    _ => false,
-                };
-                let untouched = |known: &&Entry| {
-                    matches!(known.kind, Kind::File | Kind::Executable) && known.stat == key && alike(known)
-                };
-                let mut entry = if let Some(known) = self.known.get(&candidate.path).filter(untouched) {
-                    Entry { tracked: candidate.tracked, kind, ..known.clone() }
-                } else {
-                    self.learnt.store(true, Ordering::Relaxed);
-                    match beneath::file_in(opened, name) {
-                        Ok(file) => {
-                            let Hashed { size, digest, pieces, id } =
-                                hash(file, u64::try_from(key.size).unwrap_or(0), committed)?;
-                            Entry { size, digest, pieces, id, ..entry(candidate, kind, b"", key) }
-                        }
-                        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                            entry(candidate, Kind::Unreadable, b"", key)
-                        }
-                        Err(error) => return Err(error),
+                let known = known.get(&candidate.path).filter(|known| known.stat == key);
+                if let Some(entry) = known.and_then(|known| remembered(candidate, known)) {
+                    return Ok(Some(entry));
+                }
+                learnt.store(true, Ordering::Relaxed);
+                match beneath::file_in(opened, name) {
+                    Ok(file) => {
+                        // Another file than the one that was looked at is not known by what was seen of that one.
+                        let key = if StatKey::of(&rustix::fs::fstat(&file)?) == key { key } else { StatKey::default() };
+                        let expected = u64::try_from(stat.st_size).unwrap_or(0);
+                        let Hashed { size, digest, pieces, id } = hash(file, expected, committed)?;
+                        let blob = committed.map(|c| c.id.clone()).filter(|blob| id.as_ref() == Some(blob));
+                        let kind = if stat.st_mode & 0o100 == 0 { Kind::File } else { Kind::Executable };
+                        Entry { size, digest, pieces, blob, id, ..entry(candidate, kind, b"", key) }
                     }
-                };
-                entry.blob = committed.map(|c| c.id.clone()).filter(|id| entry.id.as_ref() == Some(id));
-                entry
+                    Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                        entry(candidate, Kind::Unreadable, b"", key)
+                    }
+                    Err(error) => return Err(error),
+                }
             }
             FileType::Symlink => {
                 let text = beneath::link_in(opened, name)?;
@@ -150,6 +173,29 @@ impl Looker<'_> {
         };
         Ok(Some(entry))
     }
+}
+
+/// The entry that is known of a file whose signs are all as they were. None where git's id of it is needed and not known,
+/// or the reverse.
+fn remembered(candidate: &Candidate, known: &Entry) -> Option<Entry> {
+    let committed = candidate.committed.as_ref();
+    let alike = match (&known.id, committed) {
+        (Some(id), Some(committed)) => id.len() == committed.id.len(),
+        (None, None) => true,
+        _ => false,
+    };
+    if !alike || !matches!(known.kind, Kind::File | Kind::Executable) {
+        return None;
+    }
+    let kind = if known.stat.is_executable() { Kind::Executable } else { Kind::File };
+    let blob = committed.map(|c| c.id.clone()).filter(|blob| known.id.as_ref() == Some(blob));
+    Some(Entry { tracked: candidate.tracked, kind, blob, ..known.clone() })
+}
+
+/// A path's folder and its last name.
+fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    let cut = path.iter().rposition(|byte| *byte == b'/');
+    cut.map_or((&b""[..], path), |at| (&path[..at], &path[at + 1..]))
 }
 
 fn entry(candidate: &Candidate, kind: Kind, contents: &[u8], stat: StatKey) -> Entry {

@@ -32,21 +32,45 @@ pub(super) struct Known<'a> {
     entries: &'a [Entry],
     pub(super) trees: Option<&'a Trees>,
     taken: SystemTime,
+    /// Which of the entries show no sign of having been touched, as far as that was looked at.
+    untouched: &'a [bool],
 }
 
 impl<'a> Known<'a> {
     pub(super) fn nothing() -> Self {
-        Self { entries: &[], trees: None, taken: UNIX_EPOCH }
+        Self { entries: &[], trees: None, taken: UNIX_EPOCH, untouched: &[] }
     }
 
     pub(super) fn new(entries: &'a [Entry], trees: &'a Trees, taken: SystemTime) -> Self {
-        Self { entries, trees: Some(trees), taken }
+        Self { entries, trees: Some(trees), taken, untouched: &[] }
     }
 
     /// The entry that was at this path, if it could not have been written again without its times moving.
     pub(super) fn get(&self, path: &[u8]) -> Option<&'a Entry> {
-        let found = self.entries.binary_search_by(|entry| entry.path.as_slice().cmp(path)).ok()?;
-        self.entries.get(found).filter(|entry| !entry.stat.is_fresh(self.taken))
+        self.entries.get(self.find(path)?).filter(|entry| !entry.stat.is_fresh(self.taken))
+    }
+
+    /// The same, if it was seen to be untouched.
+    pub(super) fn untouched(&self, path: &[u8]) -> Option<&'a Entry> {
+        if self.untouched.is_empty() {
+            return None;
+        }
+        let at = self.find(path).filter(|at| self.untouched.get(*at) == Some(&true))?;
+        self.entries.get(at).filter(|entry| !entry.stat.is_fresh(self.taken))
+    }
+
+    fn find(&self, path: &[u8]) -> Option<usize> {
+        self.entries.binary_search_by(|entry| entry.path.as_slice().cmp(path)).ok()
+    }
+
+    /// All that is known, sorted bytewise by path.
+    pub(super) fn entries(&self) -> &'a [Entry] {
+        self.entries
+    }
+
+    /// The same with what was seen of its entries, one for each.
+    pub(super) fn seen(self, untouched: &'a [bool]) -> Self {
+        Self { untouched, ..self }
     }
 }
 

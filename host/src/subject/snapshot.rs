@@ -6,7 +6,7 @@ use super::difference;
 use super::entry::{Entry, Kind, tree_digest};
 use super::error::SnapshotError;
 use super::git::{GitError, Repository};
-use super::look::look_at_all;
+use super::look::{self, look_at_all};
 use super::memory::{Known, Memory, Trees};
 use crate::model::{Digest, Remark};
 use std::collections::BTreeMap;
@@ -83,12 +83,18 @@ impl Workspace {
         let taken = SystemTime::now();
         let learnt = AtomicBool::new(false);
         let mut collected = Collected::new(known, &self.exclude);
-        match &self.repository {
-            Some(repository) => collected.repository(repository, &self.below, b"")?,
-            None => collected.folder(&self.root, b"", true)?,
-        }
-        collected.candidates.sort_by(|a, b| a.path.cmp(&b.path));
         let root = Root::open(&self.root).map_err(|source| SnapshotError::Read { path: ".".to_owned(), source })?;
+        let untouched = std::thread::scope(|scope| -> Result<_, SnapshotError> {
+            let untouched = scope.spawn(|| look::untouched(&root, known));
+            match &self.repository {
+                Some(repository) => collected.repository(repository, &self.below, b"")?,
+                None => collected.folder(&self.root, b"", true)?,
+            }
+            // A panic of the thread is a bug, and is shown as one.
+            Ok(untouched.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        })?;
+        let known = known.seen(&untouched);
+        collected.candidates.sort_by(|a, b| a.path.cmp(&b.path));
         let mut looked = look_at_all(&root, &collected.candidates, known, &learnt)?;
         let unproven = difference::settle(&root, &collected, &mut looked, &learnt)?;
         let mut dirty = collected.dirty;

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, BufReader, BufWriter, Stdin, Stdout, Write as _};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// One thing a guest may see.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -157,6 +158,7 @@ pub fn serve() -> io::Result<()> {
     let pipes = Arc::new(Pipes(Mutex::new(Streams {
         input: BufReader::with_capacity(256 << 10, io::stdin()),
         output: BufWriter::with_capacity(64 << 10, io::stdout()),
+        flushed: Instant::now(),
         ahead: VecDeque::new(),
     })));
     match pipes.hear()? {
@@ -313,12 +315,16 @@ fn view(mounts: &[Mount], nodes: Vec<Node>, contents: Remote) -> Result<View, St
     Ok(View::new(Arc::new(tree), Arc::new(contents)))
 }
 
+/// How long a result may wait for others, at most: the parent measures by it how long the next one takes.
+const DELAY: Duration = Duration::from_millis(10);
+
 /// The pipes to the parent.
 struct Pipes(Mutex<Streams>);
 
 struct Streams {
     input: BufReader<Stdin>,
     output: BufWriter<Stdout>,
+    flushed: Instant,
     /// Questions that came while contents were waited for, since the parent asks ahead; with the contents that came
     /// with them.
     ahead: VecDeque<(Ask, Vec<u8>)>,
@@ -369,6 +375,12 @@ impl Pipes {
     fn say(&self, say: &Say) -> io::Result<()> {
         self.with(|streams| {
             frame::write_message(&mut streams.output, say)?;
+            // Results can wait for each other while there are more questions at hand: each writing wakes the parent.
+            let more = !streams.ahead.is_empty() || !streams.input.buffer().is_empty();
+            if more && matches!(say, Say::Called(..)) && streams.flushed.elapsed() < DELAY {
+                return Ok(());
+            }
+            streams.flushed = Instant::now();
             streams.output.flush()
         })
     }
