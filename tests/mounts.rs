@@ -166,7 +166,13 @@ fn a_specification_that_no_commit_has_is_refused() {
     let project = project(&config, &reader(&[SPEC], false, &[]));
     assert!(project.run(&["verify"]).exits(2).stderr.contains("no commit that it could be in"));
     project.committed();
-    assert!(project.run(&["verify"]).exits(2).stderr.contains("no committed file is part of the specification"));
+    assert!(
+        project
+            .run(&["verify"])
+            .exits(2)
+            .stderr
+            .contains("no committed file of the specification is named by `SPEC.md`")
+    );
 }
 
 #[test]
@@ -255,6 +261,63 @@ fn a_revision_with_commands_is_partial_and_never_green() {
 }
 
 #[test]
+fn a_revision_is_judged_by_the_pack_that_it_holds() {
+    let project = project(LOOK, &Guest::default());
+    project.committed();
+    let of = |arguments: &[&str]| -> serde_json::Value {
+        let ran = project.run(&[&["verify", "--json"], arguments].concat()).exits(0);
+        serde_json::from_str(&ran.stdout).unwrap()
+    };
+    let clean = of(&[]);
+    let red = Guest { on_run: "unreachable".into(), ..Guest::default() };
+    project.component("p.wasm", &red.text());
+    let rev = of(&["--rev", "HEAD"]);
+    assert_eq!(rev["record"]["packs"], clean["record"]["packs"]);
+    assert_eq!(rev["record"]["verdict_digest"], clean["record"]["verdict_digest"]);
+    std::fs::remove_file(project.path("p.wasm")).unwrap();
+    of(&["--rev", "HEAD"]);
+    project.git(&["rm", "-q", "--cached", "p.wasm"]);
+    project.git(&["commit", "-q", "-m", "without"]);
+    project.component("p.wasm", &Guest::default().text());
+    let said = project.run(&["verify", "--rev", "HEAD"]).exits(2).stderr;
+    assert!(said.contains("the revision has no file at `p.wasm`"), "{said}");
+}
+
+#[test]
+fn what_is_left_out_here_is_named() {
+    let project = project(LOOK, &Guest::default());
+    project.write("kept/a", "x").write("left/b", "x").committed();
+    project.git(&["update-index", "--skip-worktree", "left/b"]);
+    std::fs::remove_file(project.path("left/b")).unwrap();
+    let (code, document) = project.verify();
+    assert_eq!(code, 0);
+    assert_eq!(document["record"]["open"], json!([{"path": "left/b", "why": "tracked, and left out here"}]));
+}
+
+#[test]
+fn a_configuration_that_is_a_link_is_told_as_one() {
+    let project = project(LOOK, &Guest::default());
+    std::fs::rename(project.path("probity.toml"), project.path("real.toml")).unwrap();
+    std::os::unix::fs::symlink("real.toml", project.path("probity.toml")).unwrap();
+    project.committed();
+    for arguments in [&["verify"][..], &["verify", "--rev", "HEAD"]] {
+        let said = project.run(arguments).exits(2).stderr;
+        assert!(said.contains("probity.toml is a link"), "{said}");
+    }
+}
+
+#[test]
+fn a_file_that_a_command_changes_before_it_is_read_makes_the_run_stale() {
+    let config = "[checks.edit]\ncommand = [\"./edit\"]\n[checks.look]\nuse = \"p/look\"\n";
+    let project = project(config, &reader(&[TREE], false, &[(0, "f")]));
+    project.script("edit", "echo other > f").write("f", "x\n");
+    let (code, document) = project.verify();
+    assert_eq!((code, &document["record"]["verdict"]["outcome"]), (1, &json!("stale")));
+    assert_eq!(row(&document, "look")["outcome"], json!({"error": "moved"}));
+    assert_eq!(document["record"]["moved"], json!(["f"]));
+}
+
+#[test]
 fn a_revision_that_cannot_be_is_told() {
     let project = project(LOOK, &Guest::default());
     assert!(project.run(&["verify", "--rev", "HEAD"]).exits(2).stderr.contains("no repository here"));
@@ -285,6 +348,63 @@ fn objects_that_are_not_what_their_ids_say_are_refused() {
     std::fs::copy(object(&other), object(&tree)).unwrap();
     let said = project.run(&["verify", "--rev", "HEAD"]).exits(2).stderr;
     assert!(said.contains("is not that object") || said.contains("hash mismatch"), "{said}");
+}
+
+/// Writes a tree object, whatever is in it, and gives its id.
+fn tree_object(project: &Project, lines: &[(&str, &str, &str)]) -> String {
+    use std::io::Write as _;
+    use std::process::{Command, Stdio};
+    let digit = |id: &str, at: usize| u8::from_str_radix(&id[2 * at..2 * at + 2], 16).unwrap();
+    let line = |(mode, name, id): &(&str, &str, &str)| {
+        [format!("{mode} {name}\0").into_bytes(), (0..20).map(|at| digit(id, at)).collect()].concat()
+    };
+    let contents: Vec<u8> = lines.iter().flat_map(line).collect();
+    let arguments = ["hash-object", "-w", "-t", "tree", "--literally", "--stdin"];
+    let mut git = Command::new("git");
+    git.args(arguments).current_dir(project.root()).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut git = git.spawn().unwrap();
+    git.stdin.take().unwrap().write_all(&contents).unwrap();
+    String::from_utf8(git.wait_with_output().unwrap().stdout).unwrap().trim().to_owned()
+}
+
+#[test]
+fn trees_that_no_folder_could_be_are_refused() {
+    let project = project(LOOK, &Guest::default());
+    project.committed();
+    let (blob, empty) = (project.git(&["rev-parse", "HEAD:f"]), tree_object(&project, &[]));
+    let refused = |root: &str| {
+        let commit = project.git(&["commit-tree", root, "-m", "made by hand"]);
+        project.run(&["verify", "--rev", &commit]).exits(2).stderr
+    };
+    for (lines, said) in [
+        (&[("100644", "..", blob.as_str())][..], "has `..` for a name"),
+        (&[("100644", ".git", &blob)], "has `.git` for a name"),
+        (&[("100644", "a/b", &blob)], "has `a/b` for a name"),
+        (&[("100644", "a\u{1b}[31m/", &blob)], "has `a\\u{1b}[31m/` for a name"),
+        (&[("100644", "a", &blob), ("40000", "a", &empty)], "has the name `a` twice"),
+    ] {
+        let shown = refused(&tree_object(&project, lines));
+        assert!(shown.contains(said), "{shown}");
+    }
+    // Ten objects that say that they are ten thousand million files.
+    let mut bomb = tree_object(&project, &[("100644", "f", &blob)]);
+    for _ in 0..10 {
+        let names: Vec<String> = (0..10).map(|name| name.to_string()).collect();
+        bomb = tree_object(
+            &project,
+            &names.iter().map(|name| ("40000", name.as_str(), bomb.as_str())).collect::<Vec<_>>(),
+        );
+    }
+    assert!(refused(&bomb).contains("has more entries than any file system"));
+    // What git writes in other ways than others did is no fault.
+    let config = project.git(&["rev-parse", "HEAD:probity.toml"]);
+    let pack = project.git(&["rev-parse", "HEAD:p.wasm"]);
+    let odd = tree_object(
+        &project,
+        &[("100664", "f", &blob), ("100644", "p.wasm", &pack), ("100644", "probity.toml", &config)],
+    );
+    let commit = project.git(&["commit-tree", &odd, "-m", "old"]);
+    project.run(&["verify", "--rev", &commit]).exits(0);
 }
 
 #[test]
@@ -334,7 +454,8 @@ fn a_claim_is_whatever_folder_the_caller_gives() {
         stops: std::sync::mpsc::channel(),
         engine: String::new(),
         host: String::new(),
-        now: String::new,
+        started: String::new(),
+        clock: std::time::Instant::now(),
     };
     let record = run::execute(&plan, &around, &mut |_| {}).unwrap();
     assert_eq!(record.rows[0].stderr.as_deref(), Some("1|done|{}|done|-"), "{record:#?}");

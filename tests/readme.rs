@@ -72,7 +72,7 @@ fn every_example_of_the_configuration_is_understood() {
     assert!(examples.len() >= 4, "{examples:?}");
     let all = examples.concat();
     let project = Project::with(&all);
-    project.write("SPEC.md", "must\n").committed();
+    project.write("SPEC.md", "must\n").write("spec/a", "must\n").committed();
     // What it names is not there, so it is refused for that alone: nothing is said of keys or values.
     let ran = project.run(&["verify"]).exits(2);
     assert!(ran.stderr.contains("there is no folder at `checks/hygiene`"), "{}", ran.stderr);

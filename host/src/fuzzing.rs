@@ -34,7 +34,7 @@ targets! {
     pack_info = crate::guest::fuzz::pack_info;
     /// What git lists of a working tree.
     git_listing = crate::subject::fuzz::listing;
-    /// What git lists of a commit.
+    /// A tree of a commit.
     git_tree = crate::subject::fuzz::tree;
 }
 

@@ -6,10 +6,12 @@ slow for both sides.
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -17,6 +19,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PROBITY = Path(os.environ.get("PROBITY", ROOT / "target/release/probity"))
 NATIVE = ROOT / "checks/target/native/examples/native"
 PACK = ROOT / "checks/target/packs/hygiene.wasm"
+WALK = ROOT / "target/bench/walk.wasm"
+NATIVE_WALK = ROOT / "checks/target/native/examples/walk"
 CHECKS = ["conflict-markers", "trailing-whitespace", "final-newline", "large-files"]
 RUNS = os.environ.get("RUNS", "15")
 
@@ -89,6 +93,8 @@ def main():
         start(table, place, environment)
         commands(table, place, environment)
         sandbox(table, place, environment)
+        view(table, place, environment)
+        snapshot(table, place, environment)
         cache(table, place, environment)
     head = [
         "# Benchmarks",
@@ -129,7 +135,7 @@ def commands(table, place, environment):
 def sandbox(table, place, environment):
     table.section(
         "The hygiene pack in the sandbox, against the same code as a native program",
-        ["check", "files", "`probity verify`", "native", "ratio", "the check alone", "ratio"],
+        ["check", "files", "`probity verify`", "native", "ratio", "the check alone", "ratio", "a file and core"],
     )
     for files in (1000, 10000):
         folder = place / f"sandbox-{files}"
@@ -141,7 +147,8 @@ def sandbox(table, place, environment):
             ours = median(f"{PROBITY} verify", folder, environment)
             native = median(f"{NATIVE} {check} {folder}", folder, environment, ignore_failure=True)
             alone = duration(folder, check, environment)
-            table.row(check, f"{files:,}", ours, native, ratio(ours, native), alone, ratio(alone, native))
+            each = f"{alone * 1000 * os.cpu_count() / files:.0f} µs"
+            table.row(check, f"{files:,}", ours, native, ratio(ours, native), alone, ratio(alone, native), each)
 
 
 def duration(folder, check, environment):
@@ -152,6 +159,69 @@ def duration(folder, check, environment):
         rows = json.loads(run.stdout)["record"]["rows"]
         times += [row["duration_ms"] for row in rows if row["id"] == check]
     return float(sorted(times)[len(times) // 2])
+
+
+def events(folder, environment, event, runs=int(RUNS)):
+    """The times that Probity's own log says of an event, in milliseconds, one for each run."""
+    units = {"ns": 1e-6, "µs": 1e-3, "ms": 1.0, "s": 1e3}
+    times = []
+    for _ in range(runs):
+        run = subprocess.run(
+            [PROBITY, "verify"], cwd=folder, env=environment | {"PROBITY_LOG": "debug"}, capture_output=True, check=True
+        )
+        found = re.search(event + r".* elapsed=([0-9.]+)(ns|µs|ms|s)\b", run.stderr.decode())
+        times.append(float(found[1]) * units[found[2]])
+    return times
+
+
+def middle(times):
+    return sorted(times)[len(times) // 2]
+
+
+def view(table, place, environment):
+    table.section(
+        "The view of files: walking and reading 10,000 files, once for the tree",
+        ["what", "time", "against", "its time", "ratio"],
+    )
+    folder = place / "view"
+    folder.mkdir()
+    tree(folder, 10000)
+    shutil.copy(WALK, folder / "walk.wasm")
+    config(
+        folder,
+        '[packs.walk]\nsource = "file:walk.wasm"\nallow = ["tree:**", "tree:!walk.wasm"]\n\n'
+        '[checks.walk]\nuse = "walk/walk"\n',
+    )
+    ours = duration(folder, "walk", environment)
+    native = median(f"{NATIVE_WALK} {folder}", folder, environment)
+    table.row("the check alone, with the start of its worker", ours, "the same code, native", native, ratio(ours, native))
+    floor = median("true", folder, environment)
+    ready = middle(events(folder, environment, "worker ready"))
+    table.row("a worker with compiled code at hand, until guests can run", ready, "`true`", floor, ratio(ready, floor))
+
+
+def snapshot(table, place, environment):
+    table.section("The snapshot of 10,000 files", ["what", "time", "against", "its time", "ratio"])
+    folder = place / "snapshot"
+    folder.mkdir()
+    tree(folder, 10000)
+    config(folder, '[verify]\ncommands = [["/bin/true"]]\n')
+    repository(folder, environment)
+    # What was written a moment ago could be written again without a trace, and is not remembered.
+    time.sleep(2.5)
+    status = "git status --porcelain"
+    subprocess.run([PROBITY, "verify"], cwd=folder, env=environment, check=True, capture_output=True)
+    ours = middle(events(folder, environment, "remembered=true"))
+    floor = median(status, folder, environment)
+    table.row("nothing has changed", ours, f"`{status}`", floor, ratio(ours, floor))
+    fresh = []
+    for _ in range(int(RUNS)):
+        shutil.rmtree(folder / ".git/probity")
+        fresh += events(folder, environment, "remembered=false", 1)
+    hashing = place / "hash.sh"
+    hashing.write_text("git ls-files | git hash-object --stdin-paths > /dev/null\n")
+    floor = median(f"sh {hashing}", folder, environment)
+    table.row("from nothing", middle(fresh), "`git hash-object` of all files", floor, ratio(middle(fresh), floor))
 
 
 def cache(table, place, environment):

@@ -114,7 +114,7 @@ pub(super) struct Doctor {
 #[derive(Debug, Args)]
 pub(super) struct Log {
     /// How many runs to list
-    #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 20)]
+    #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) count: u32,
 
     /// Write a JSON document

@@ -2,7 +2,10 @@
 
 use super::error::CliError;
 use super::printer::Printer;
-use crate::config::{self, Body, Command, Config, ConfigError, Diagnostic, Globs, Logic, Scenario, User, did_you_mean};
+use super::take::Taken;
+use crate::config::{
+    self, Body, Command, Config, ConfigError, Diagnostic, Globs, Logic, PackSource, Scenario, User, did_you_mean,
+};
 use crate::guest::{Host, Pack, SchemaError, Walls, missing_walls};
 use crate::model::{CheckId, Mount, PackName};
 use crate::native::{self, Environment};
@@ -118,13 +121,14 @@ pub(super) fn all_walls(project: &Project, scenario: &Scenario, host: &Host) -> 
     Err(CliError::usage(title).hint("`probity doctor` says what stands; without `--walls strict` the record says it"))
 }
 
-/// The packs that the logic checks of a scenario are in.
+/// The packs that the logic checks of a scenario are in. A revision is judged by the components that it holds.
 pub(super) fn packs(
-    project: &Project,
+    taken: &Taken,
     scenario: &Scenario,
     host: &Host,
     printer: &Printer,
 ) -> Result<BTreeMap<PackName, Pack>, CliError> {
+    let project = &taken.project;
     let needed: BTreeSet<&PackName> = logic(&project.config, scenario).map(|(_, logic)| &logic.pack).collect();
     let cache = system::cache_folder();
     let mut packs = BTreeMap::new();
@@ -140,7 +144,25 @@ pub(super) fn packs(
                 Diagnostic::new(pack.source_span.clone(), format!("pack `{}` cannot be used: {title}", pack.name));
             help.into_iter().fold(diagnostic, Diagnostic::help)
         };
-        match pack::obtain(&pack.source, &project.root, cache.as_deref(), &mut notice) {
+        let obtained = match &pack.source {
+            PackSource::File(path) if taken.snapshot.revision => match taken.held(path)? {
+                Some(bytes) => Ok(bytes),
+                None => {
+                    mistakes.push(at_source(format!(
+                        "the revision has no file at `{path}`\nhelp: a revision is judged by the components that it holds"
+                    )));
+                    continue;
+                }
+            },
+            PackSource::Path(path) if taken.snapshot.revision => {
+                printer.note(&format!("pack {} is built from {path} as it lies in the working tree", pack.name));
+                pack::obtain(&pack.source, &project.root, cache.as_deref(), &mut notice)
+            }
+            PackSource::File(_) | PackSource::Path(_) => {
+                pack::obtain(&pack.source, &project.root, cache.as_deref(), &mut notice)
+            }
+        };
+        match obtained {
             Ok(bytes) => match host.load(&bytes) {
                 Ok(loaded) => {
                     for warning in &loaded.warnings {

@@ -70,6 +70,12 @@ fn header(record: &Record) -> String {
     line("tree", &format!("{} ({})", record.verdict.subject.tree, record.tree));
     let dirty = if record.dirty == Some(true) { ", and the working tree differs from it" } else { "" };
     line("commit", &record.verdict.subject.commit.as_ref().map_or("none".to_owned(), |id| format!("{id}{dirty}")));
+    if let Some(base) = &record.verdict.subject.base {
+        line("base", base);
+    }
+    for pack in &record.packs {
+        line("pack", &format!("{} {}, {}", pack.name, pack.version, pack.digest));
+    }
     line("host", &record.host);
     line("engine", &record.engine);
     text.push('\n');

@@ -4,14 +4,15 @@ use super::args::Verify;
 use super::error::CliError;
 use super::prepare::{self, Project};
 use super::printer::Printer;
-use crate::config::{self, Config, ConfigError, Scenario};
+use crate::config::{self, Config, ConfigError, Globs, Scenario};
 use crate::model::Digest;
 use crate::plan::Base;
 use crate::run::Sources;
 use crate::subject::git::Repository;
-use crate::subject::{Changes, Committed, Memory, Objects, Snapshot, Workspace};
+use crate::subject::{Changes, Committed, Kind, Memory, Objects, Snapshot, Workspace, kind_of_mode};
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::time::Instant;
 
 /// How often the tree is taken again when its configuration changed between reading and taking it.
 const ATTEMPTS: usize = 3;
@@ -43,10 +44,18 @@ fn tree(folder: &Path, printer: &Printer) -> Result<Taken, CliError> {
         let project = prepare::project(folder, printer)?;
         let workspace = prepare::workspace(&project)?;
         let snapshot = {
-            let known = prepare::memory(&workspace).and_then(|memory| Memory::read(&memory.recall()?));
-            workspace.snapshot_with(known.as_ref())?
+            let clock = Instant::now();
+            let mut remembered = false;
+            let snapshot = workspace.snapshot_with(|| {
+                let memory = Memory::read(&prepare::memory(&workspace)?.recall()?);
+                remembered = memory.is_some();
+                memory
+            })?;
+            tracing::debug!(remembered, elapsed = ?clock.elapsed(), "tree taken");
+            snapshot
         };
         match snapshot.entry(config::CONFIG_NAME.as_bytes()) {
+            Some(entry) if entry.kind == Kind::Symlink => return Err(linked(config::CONFIG_NAME)),
             Some(entry) if entry.digest != Digest::of(project.config.source.text.as_bytes()) => {}
             // An ignored configuration is no part of the tree, and still the one that was asked for.
             Some(_) | None => return Ok(Taken { project, workspace, snapshot }),
@@ -73,10 +82,18 @@ fn revision(folder: &Path, name: &str, printer: &Printer) -> Result<Taken, CliEr
         return Err(CliError::usage(format!("{name} has no {} in this folder", config::CONFIG_NAME))
             .hint("a revision is verified by the configuration that it has"));
     };
+    if kind_of_mode(entry.mode) == Kind::Symlink {
+        return Err(linked(&shown));
+    }
     let bytes = Objects::new(repository).blob(&entry.id)?;
     let config = config::parse(&shown, &bytes).map_err(|error| failed(&error))?;
     let snapshot = workspace.snapshot_of(&revision)?;
     Ok(Taken { project: Project { root, config }, workspace, snapshot })
+}
+
+fn linked(name: &str) -> CliError {
+    CliError::usage(format!("{name} is a link, which is no part of the tree that it leads to"))
+        .hint("put the file itself there, or go to the folder that it leads to")
 }
 
 fn commit(repository: &Repository, name: &str) -> Result<String, CliError> {
@@ -91,6 +108,17 @@ fn commit(repository: &Repository, name: &str) -> Result<String, CliError> {
 }
 
 impl Taken {
+    /// The contents of a regular file of a revision, as the revision has it. None where it has none.
+    pub(super) fn held(&self, path: &str) -> Result<Option<Vec<u8>>, CliError> {
+        let entry = self.snapshot.entry(path.as_bytes());
+        let blob = entry.filter(|entry| matches!(entry.kind, Kind::File | Kind::Executable));
+        let (Some(blob), Some(repository)) = (blob.and_then(|entry| entry.blob.as_ref()), &self.workspace.repository)
+        else {
+            return Ok(None);
+        };
+        Ok(Some(Objects::new(repository).blob(blob)?))
+    }
+
     /// What the subject is compared with: the best common ancestor of its commit and of what was named.
     pub(super) fn base(&self, scenario: &Scenario, options: &Verify) -> Result<Option<Base>, CliError> {
         let Some(name) = options.base.as_ref().or(scenario.base.as_ref()) else { return Ok(None) };
@@ -137,11 +165,22 @@ impl Taken {
                 differing.insert(&entry.path);
             }
         }
-        if committed.is_empty() && differing.is_empty() {
-            return Err(CliError::usage("no committed file is part of the specification")
-                .hint("correct `paths` of `[spec]`, or commit what they name"));
-        }
         if differing.is_empty() {
+            // A name that was mistyped would otherwise leave a part of it out.
+            for pattern in spec.paths.patterns().iter().filter(|pattern| !pattern.starts_with('!')) {
+                let globs = Globs::new(&[pattern]);
+                let named = |entry: &Committed| {
+                    let path = std::str::from_utf8(&entry.path).unwrap_or_default();
+                    globs.as_ref().is_ok_and(|globs| globs.matches(path))
+                };
+                if !committed.iter().any(named) {
+                    let pattern = config::quote(pattern);
+                    return Err(CliError::usage(format!(
+                        "no committed file of the specification is named by {pattern}"
+                    ))
+                    .hint("correct `paths` of `[spec]`, or commit what it names"));
+                }
+            }
             return Ok(Some(committed));
         }
         let names: Vec<String> =

@@ -15,6 +15,7 @@ use crate::subject::Workspace;
 use crate::system;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender};
+use std::time::Instant;
 
 /// The last lines of a failed command's output that a report shows.
 const TAIL_LINES: usize = 20;
@@ -25,6 +26,7 @@ const TAIL_BYTES: u64 = 16 << 10;
 pub(super) fn verify(folder: &Path, options: &Verify, printer: &Printer) -> Result<u8, CliError> {
     // From here on Ctrl-C ends the run in order, whatever it is at.
     let stops = listen()?;
+    let (started, clock) = (system::now(), Instant::now());
     let host = prepare::host()?;
     let user = prepare::user(printer)?;
     let taken = take(folder, options, printer)?;
@@ -35,7 +37,7 @@ pub(super) fn verify(folder: &Path, options: &Verify, printer: &Printer) -> Resu
         prepare::all_walls(project, scenario, &host)?;
     }
     let (spec, base) = (taken.spec()?, taken.base(scenario, options)?);
-    let packs = prepare::packs(project, scenario, &host, printer)?;
+    let packs = prepare::packs(&taken, scenario, &host, printer)?;
     let resolved = prepare::resolve(project, scenario, &packs, printer)?;
     let about = About { snapshot, base: base.as_ref(), ceilings: user.limits };
     let plan = plan::plan(&project.config, scenario, about, &resolved, prepare::environment);
@@ -55,7 +57,8 @@ pub(super) fn verify(folder: &Path, options: &Verify, printer: &Printer) -> Resu
         stops,
         engine: format!("probity {}, {}", env!("CARGO_PKG_VERSION"), crate::worker::engine_id()),
         host: system::host_name(),
-        now: system::now,
+        started,
+        clock,
     };
     let record = run::execute(&plan, &around, &mut |event| {
         if !options.json {

@@ -94,6 +94,7 @@ impl Worker {
     /// Starts one that runs guests of compiled code, and waits until its walls stand.
     pub(super) fn load(program: &Path, code: &[u8]) -> Result<Self, LoadError> {
         let trouble = |error: &dyn std::fmt::Display| LoadError::Engine(format!("a worker cannot be started: {error}"));
+        let clock = Instant::now();
         let mut worker = Self::start(program).map_err(|error| trouble(&error))?;
         let patience = Patience { deadline: Some(Instant::now() + Duration::from_mins(1)), cancelled: None };
         let asked = worker.ask(&Ask::Load, patience).and_then(|()| worker.give(code, patience));
@@ -101,6 +102,7 @@ impl Worker {
         match worker.hear(patience) {
             Ok(Say::Loaded(Ok(walls))) => {
                 worker.walls = walls;
+                tracing::debug!(code = code.len(), elapsed = ?clock.elapsed(), "worker ready");
                 Ok(worker)
             }
             Ok(Say::Loaded(Err(error))) => Err(error),

@@ -143,8 +143,13 @@ impl From<Digest> for String {
 /// Bytes as hexadecimal digits, in lower case.
 pub fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble)]);
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+    let digit = |nibble: u8| DIGITS[usize::from(nibble)];
+    let mut text = Vec::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        text.extend_from_slice(&[digit(byte >> 4), digit(byte & 15)]);
+    }
+    // Digits only.
+    String::from_utf8(text).unwrap_or_default()
 }
 
 /// Writes the bytes that a structure is hashed as: integers are 64-bit little-endian, and every text,

@@ -23,4 +23,6 @@ pub use finding::{Edit, Finding, Place, Position, Severity};
 pub use id::{CheckId, IdError, PackName, RunId, ScenarioName};
 pub use observation::{Observation, Step, observations_digest};
 pub use outcome::{CheckOutcome, Class, Deselected, ErrorKind, RunOutcome, SkipReason};
-pub use verdict::{CheckKind, Exit, Log, PlanRow, Record, RecordRow, Remark, Row, Subject, VERDICT_SCHEMA, Verdict};
+pub use verdict::{
+    CheckKind, Exit, Log, PlanRow, Record, RecordRow, Remark, Row, Subject, UsedPack, VERDICT_SCHEMA, Verdict,
+};

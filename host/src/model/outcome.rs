@@ -51,6 +51,8 @@ pub enum ErrorKind {
     InvalidConfig,
     /// The check says that it failed.
     Internal,
+    /// A file that it read is not what it was when the subject was taken.
+    Moved,
     /// Trouble of this machine or of Probity: nothing was learnt about the subject.
     Host,
 }
@@ -69,7 +71,7 @@ impl ErrorKind {
             | Self::NeedsContext
             | Self::InvalidConfig
             | Self::Internal => true,
-            Self::NotFound | Self::StackOverflow | Self::Gap | Self::Host => false,
+            Self::NotFound | Self::StackOverflow | Self::Gap | Self::Moved | Self::Host => false,
         }
     }
 }
@@ -192,6 +194,7 @@ impl RunOutcome {
     pub fn of(rows: &[Row]) -> Self {
         let of_row = |row: &Row| match &row.outcome {
             CheckOutcome::Interrupted => Some(Self::Interrupted),
+            CheckOutcome::Error(ErrorKind::Moved) => Some(Self::Stale),
             CheckOutcome::TimedOut if row.blocking => Some(Self::TimedOut),
             CheckOutcome::Error(_) if row.blocking => Some(Self::Error),
             CheckOutcome::Failed if row.blocking => Some(Self::Failed),

@@ -5,7 +5,7 @@
 //! has a digest of its own: comparing two runs compares verdicts, checking a store checks records.
 
 use super::{
-    CanonicalError, CheckId, CheckOutcome, Class, Context, Digest, Finding, RunId, RunOutcome, ScenarioName,
+    CanonicalError, CheckId, CheckOutcome, Class, Context, Digest, Finding, PackName, RunId, RunOutcome, ScenarioName,
     to_canonical,
 };
 use serde::{Deserialize, Serialize};
@@ -155,6 +155,17 @@ pub struct Remark {
     pub why: String,
 }
 
+/// A pack that judged.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UsedPack {
+    /// Its name in the configuration.
+    pub name: PackName,
+    /// What it says its version is.
+    pub version: String,
+    /// Of its component.
+    pub digest: Digest,
+}
+
 /// A verdict with everything around it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
@@ -187,6 +198,8 @@ pub struct Record {
     /// Paths that packs did not get to see, since their names are not UTF-8 or they are no files; at most the first
     /// hundred.
     pub hidden: Vec<String>,
+    /// The packs that its checks are of, sorted by name.
+    pub packs: Vec<UsedPack>,
     /// Which Probity and which engine.
     pub engine: String,
     /// In declared order, one for each row of the verdict.

@@ -255,6 +255,7 @@ fn error_word(kind: ErrorKind) -> &'static str {
         ErrorKind::NeedsContext => "it needs to be told something",
         ErrorKind::InvalidConfig => "it refuses its configuration",
         ErrorKind::Internal => "the check reports a failure of its own",
+        ErrorKind::Moved => "the tree changed under it",
         ErrorKind::Host => "trouble of this machine",
     }
 }

@@ -62,6 +62,7 @@ impl Runner<'_> {
             deadline,
             cancelled: Some(&cancelled),
         };
+        let moved = self.sources.moved().len();
         let run = self.until_done(&cancelled, || pack.run_check(&job));
         let walls = run.walls.map(|walls| walls.words().to_owned());
         let observed = Some(observations_digest(&run.observed));
@@ -94,7 +95,8 @@ impl Runner<'_> {
             CheckResult::Error(error) => {
                 done.message = Some(error.message);
                 done.stderr = Some(error.stderr).filter(|text| !text.is_empty());
-                CheckOutcome::Error(error.kind)
+                let moved = error.kind == ErrorKind::Host && self.sources.moved().len() > moved;
+                CheckOutcome::Error(if moved { ErrorKind::Moved } else { error.kind })
             }
         };
         (outcome, done)

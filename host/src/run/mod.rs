@@ -14,7 +14,7 @@ pub use sources::Sources;
 use crate::guest::Pack;
 use crate::model::{
     CheckId, CheckKind, CheckOutcome, Class, Deselected, Digest, ErrorKind, Event, Exit, PackName, Record, RecordRow,
-    Row, RunId, RunOutcome, SkipReason, Subject, VERDICT_SCHEMA, Verdict,
+    Row, RunId, RunOutcome, SkipReason, Subject, UsedPack, VERDICT_SCHEMA, Verdict,
 };
 use crate::native::{self, Ending, Environment, Job, Stop};
 use crate::plan::{Base, Plan, Unit, Work};
@@ -55,19 +55,21 @@ pub struct Surroundings<'a> {
     pub engine: String,
     /// This host's name.
     pub host: String,
-    /// The clock, as text.
-    pub now: fn() -> String,
+    /// When it all began, with looking at the tree: RFC 3339, UTC, milliseconds.
+    pub started: String,
+    /// The same, to measure from.
+    pub clock: Instant,
 }
 
 /// Carries out a plan to its end, and tells `sink` what happens.
 pub fn execute(plan: &Plan, around: &Surroundings<'_>, sink: &mut dyn FnMut(&Event)) -> Result<Record, SnapshotError> {
-    let started = (around.now)();
-    let clock = Instant::now();
+    let started = around.started.clone();
+    let clock = around.clock;
     let sources = Sources::new(around.snapshot, &around.workspace.root, around.workspace.repository.as_ref())
         .map_err(|source| SnapshotError::Read { path: ".".to_owned(), source })?;
     let mut runner = Runner {
         around,
-        deadline: plan.timeout.map(|timeout| clock + timeout),
+        deadline: plan.timeout.map(|timeout| Instant::now() + timeout),
         sources: Arc::new(sources),
         stopped: None,
     };
@@ -139,6 +141,7 @@ pub fn execute(plan: &Plan, around: &Surroundings<'_>, sink: &mut dyn FnMut(&Eve
         unproven: around.snapshot.unproven.iter().take(MAX_NAMED).cloned().collect(),
         moved,
         hidden: around.snapshot.hidden().into_iter().take(MAX_NAMED).collect(),
+        packs: around.packs.iter().map(|(name, pack)| used(name, pack)).collect(),
         engine: around.engine.clone(),
         rows: records,
     })
@@ -224,6 +227,10 @@ fn finished(unit: &Unit, outcome: CheckOutcome, done: Done, elapsed: Duration) -
         observed: done.observed,
     };
     (row, record)
+}
+
+fn used(name: &PackName, pack: &Pack) -> UsedPack {
+    UsedPack { name: name.clone(), version: pack.info.version.clone(), digest: pack.digest }
 }
 
 fn milliseconds(duration: Duration) -> u64 {

@@ -120,7 +120,8 @@ impl Shown<'_> {
                 }
                 Kind::File | Kind::Executable => {
                     let origin = Origin::Object(entry.id.clone());
-                    self.file(mount, path, entry.size.unwrap_or(0), kind == Kind::Executable, origin);
+                    let missing = || format!("git has no object {}\nhelp: fetch what this clone is missing", entry.id);
+                    self.file(mount, path, entry.size.ok_or_else(missing)?, kind == Kind::Executable, origin);
                 }
                 Kind::Submodule | Kind::LeftOut | Kind::Unreadable | Kind::Special => {
                     self.tree.directory(mount, path);

@@ -5,12 +5,7 @@ use sha1::Digest as _;
 
 /// The id of contents that are at hand, of the same kind as `like`.
 pub(super) fn blob_id(like: &str, contents: &[u8]) -> String {
-    object_id(like, "blob", contents)
-}
-
-/// The id of an object of some kind that is at hand, of the same algorithm as `like`.
-pub(super) fn object_id(like: &str, kind: &str, contents: &[u8]) -> String {
-    let mut hash = ObjectHash::new(like, kind, contents.len() as u64);
+    let mut hash = ObjectHash::new(like, "blob", contents.len() as u64);
     hash.update(contents);
     hash.finish()
 }

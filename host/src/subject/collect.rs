@@ -2,14 +2,16 @@
 //! of one every file that no ignore file leaves out. Nothing is looked at here.
 
 use super::error::SnapshotError;
-use super::git::{Committed, Listing, Repository};
+use super::git::{Committed, GitError, Listing, Repository};
 use super::memory::{Known, Trees};
+use super::trees;
 use std::ffi::OsStr;
 use std::fmt;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
+use std::thread::ScopedJoinHandle;
 
 /// What a walk outside version control reads to know what to leave out.
 const IGNORE_FILES: [&str; 2] = [".gitignore", ".ignore"];
@@ -101,6 +103,9 @@ impl Source {
     }
 }
 
+/// Git, listing the names of a repository meanwhile.
+pub(super) type Names<'scope> = ScopedJoinHandle<'scope, Result<Listing, GitError>>;
+
 /// What belongs to a subject.
 pub(super) struct Collected<'a> {
     known: Known<'a>,
@@ -121,26 +126,38 @@ impl<'a> Collected<'a> {
 
     /// Adds what belongs to a repository: what it tracks, what it neither tracks nor ignores, and the same of every
     /// repository inside. `below` is the part of it that is verified, `at` is where it stands in the subject.
-    pub(super) fn repository(&mut self, repository: &Repository, below: &[u8], at: &[u8]) -> Result<(), SnapshotError> {
+    /// `names` is where git is asked already.
+    pub(super) fn repository(
+        &mut self,
+        repository: &Repository,
+        below: &[u8],
+        at: &[u8],
+        names: Option<Names<'_>>,
+    ) -> Result<(), SnapshotError> {
+        // A panic of a thread is a bug, and is shown as one.
+        let list = || match names {
+            Some(names) => names.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            None => repository.list(),
+        };
         let commit = repository.commit.as_deref().unwrap_or_default();
         let known = self.known.trees.and_then(|trees| trees.get(commit)).cloned();
         let (listing, tree) = match known {
-            Some(tree) => (repository.list()?, tree),
+            Some(tree) => (list()?, tree),
             None => std::thread::scope(|scope| -> Result<_, SnapshotError> {
-                let tree = scope.spawn(|| repository.committed());
-                let listing = repository.list();
-                // A panic of the thread is a bug, and is shown as one.
+                let tree = scope.spawn(|| match commit.split_once(':') {
+                    Some((_, id)) => trees::committed(repository, id),
+                    None => Ok(Vec::new()),
+                });
+                let listing = list();
                 let tree = tree.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
                 Ok((listing?, tree?.into()))
             })?,
         };
         self.trees.insert(commit.to_owned(), Arc::clone(&tree));
         let Listing { mut tracked, untracked, unlisted } = listing;
-        // Git lists both in this order; that it does is not relied on.
+        // Git lists in this order; that it does is not relied on.
         tracked.sort_by(|a, b| a.path.cmp(&b.path));
-        let mut committed: Vec<&Committed> = tree.iter().collect();
-        committed.sort_by(|a, b| a.path.cmp(&b.path));
-        let mut committed = committed.into_iter().peekable();
+        let mut committed = tree.iter().peekable();
         let source = self.sources.len();
         let here = Source { repository: repository.clone(), below: below.to_vec(), at: at.to_vec() };
         self.sources.push(here.clone());
@@ -185,7 +202,7 @@ impl<'a> Collected<'a> {
         let commit = inner.as_ref().map(|inner| inner.commit.clone().unwrap_or_default());
         let left_out = inner.is_none();
         if let Some(inner) = inner {
-            self.repository(&inner, b"", &candidate.path)?;
+            self.repository(&inner, b"", &candidate.path, None)?;
         } else {
             // Git looks no further where a submodule should be; commands see what was put there all the same.
             let before = self.candidates.len();

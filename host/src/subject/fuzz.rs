@@ -1,6 +1,8 @@
 //! Fuzz targets of this module: git's answers. What is there is understood, and what is understood is there.
 
-use super::git::{Committed, Indexed, Listing, parse_listing, parse_tree};
+use super::git::{Indexed, Listing, parse_listing};
+use super::trees;
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 
 /// The modes that git writes.
@@ -55,20 +57,30 @@ pub(crate) fn listing(input: &[u8]) {
     });
 }
 
-/// `git ls-tree`.
+/// A tree object.
 pub(crate) fn tree(input: &[u8]) {
-    let print = |entries: &Vec<Committed>| {
-        let line = |Committed { path, mode, id, size }: &Committed| {
-            let size = size.map_or_else(String::new, |size| format!(" {size:>7}"));
-            [format!("{mode:06o} blob {id}{size}\t").as_bytes(), path.as_slice(), b"\0"].concat()
+    let print = |lines: &Vec<(u32, Vec<u8>, String)>| {
+        let line = |(mode, name, id): &(u32, Vec<u8>, String)| {
+            let digit = |at: usize| u8::from_str_radix(&id[2 * at..2 * at + 2], 16).expect("two digits");
+            let id: Vec<u8> = (0..id.len() / 2).map(digit).collect();
+            [format!("{mode:o} ").as_bytes(), name.as_slice(), b"\0", &id].concat()
         };
-        entries.iter().flat_map(line).collect()
+        lines.iter().flat_map(line).collect()
     };
-    both_ways(input, parse_tree, print, |records| {
-        let make = |(number, path): (usize, _)| {
-            let size = u64::try_from(number).ok().filter(|number| number % 2 == 0);
-            Committed { path, mode: MODES[number % 4], id: format!("{number:040x}"), size }
+    let parse = |bytes: &[u8]| {
+        let lines = trees::parse(bytes, 40)?;
+        let names: BTreeSet<&[u8]> = lines.iter().map(|(_, name, _)| *name).collect();
+        assert_eq!(names.len(), lines.len());
+        assert!(names.iter().all(|name| !matches!(*name, b"" | b"." | b"..") && !name.contains(&b'/')));
+        Ok(lines.into_iter().map(|(mode, name, id)| (mode, name.to_vec(), id)).collect())
+    };
+    both_ways(input, parse, print, |records| {
+        let mut names = BTreeSet::new();
+        let fits = |(_, name): &(usize, Vec<u8>)| {
+            let plain = !matches!(name.as_slice(), b"." | b"..") && !name.eq_ignore_ascii_case(b".git");
+            plain && !name.contains(&b'/') && names.insert(name.clone())
         };
-        records.into_iter().map(make).collect()
+        let make = |(number, name): (usize, Vec<u8>)| (MODES[number % 4], name, format!("{number:040x}"));
+        records.into_iter().filter(fits).map(make).collect()
     });
 }

@@ -72,6 +72,16 @@ pub enum GitError {
     /// An object is not there: a shallow or partial clone has not all of them.
     #[error("git has no object {0}\nhelp: fetch what is missing: this clone has not all objects")]
     NoObject(String),
+    /// A tree of a commit is one that no folder could be.
+    #[error(
+        "the tree {id} of the repository {why}\nhelp: it was made by hand or is damaged; git itself would not check it out"
+    )]
+    Tree {
+        /// The tree.
+        id: String,
+        /// What is wrong with it.
+        why: String,
+    },
     /// What git gave for an object is not that object.
     #[error("what git gives for the object {0} is not that object: the repository is damaged, or was forged")]
     NotTheObject(String),
@@ -147,7 +157,7 @@ pub struct Committed {
     pub mode: u32,
     /// The object id, hexadecimal.
     pub id: String,
-    /// Bytes of its contents, as git says. None for a submodule, and where it was not asked for.
+    /// Bytes of its contents, as git says. None for a submodule, and where that was not asked for.
     pub size: Option<u64>,
 }
 
@@ -210,19 +220,23 @@ impl Repository {
         Ok(Listing { unlisted: unlisted(&answer.stderr), ..listing })
     }
 
-    /// Everything in the tree of the commit that is checked out, without sizes; empty before the first commit.
-    pub fn committed(&self) -> Result<Vec<Committed>, GitError> {
-        let Some((_, commit)) = self.commit.as_deref().and_then(|commit| commit.split_once(':')) else {
-            return Ok(Vec::new());
+    /// The sizes of objects, by their ids; git does not check them against the objects. None for what this clone has not.
+    pub(super) fn sizes(&self, ids: &[&str]) -> Result<Vec<Option<u64>>, GitError> {
+        let command = "cat-file";
+        let input = ids.iter().flat_map(|id| [id, "\n"]).collect::<String>();
+        let arguments = ["--batch-check=%(objectname) %(objectsize)"];
+        let answer = call_with(&self.top, &self.tree, command, &arguments, input.as_bytes())?;
+        if !answer.success {
+            return Err(refusal(&self.top, command, &answer));
+        }
+        let text = String::from_utf8_lossy(&answer.stdout);
+        let mut lines = text.lines();
+        let size = |id: &&str| match lines.next().and_then(|line| line.strip_prefix(id)?.strip_prefix(' ')) {
+            Some("missing") => Ok(None),
+            Some(size) => size.parse().map(Some).map_err(|_| GitError::Answer { command, message: size.to_owned() }),
+            None => Err(GitError::Answer { command, message: (*id).to_owned() }),
         };
-        // By its id: `HEAD` may be another by now.
-        self.ls_tree(&["-r", "-z", "--full-tree", commit])
-    }
-
-    /// Everything in the tree of a commit, by its full id in hexadecimal, with sizes. Git does not check it against the
-    /// commit.
-    pub(super) fn tree(&self, commit: &str) -> Result<Vec<Committed>, GitError> {
-        self.ls_tree(&["-r", "-l", "-z", "--full-tree", commit])
+        ids.iter().map(size).collect()
     }
 
     /// The commit that a revision names, as `sha1:…` or `sha256:…`. None where it names none.
@@ -252,15 +266,6 @@ impl Repository {
     /// A reader of objects.
     pub(super) fn batch(&self) -> Result<Batch, GitError> {
         Batch::start(prepared(&self.top, &self.tree, "cat-file", &["--batch"])?)
-    }
-
-    fn ls_tree(&self, arguments: &[&str]) -> Result<Vec<Committed>, GitError> {
-        let command = "ls-tree";
-        let answer = call(&self.top, &self.tree, command, arguments)?;
-        if !answer.success {
-            return Err(refusal(&self.top, command, &answer));
-        }
-        parse_tree(&answer.stdout).map_err(|message| GitError::Answer { command, message })
     }
 
     /// What the configuration says of how files are kept. It is read like any other, and nothing that it names is run:
@@ -476,25 +481,6 @@ fn is_id(text: &str) -> bool {
     matches!(text.len(), 40 | 64) && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// `ls-tree -r -z`: `MODE SP TYPE SP ID TAB PATH`; with `-l` also ` SIZE` before the tab, padded, or `-`.
-pub(super) fn parse_tree(output: &[u8]) -> Result<Vec<Committed>, String> {
-    records(output)
-        .map(|record| {
-            let (head, path) = split_tab(record)?;
-            let mut fields = head.split(|byte| *byte == b' ').filter(|field| !field.is_empty());
-            let (mode, _, id) = (octal(fields.next()?)?, fields.next()?, fields.next()?);
-            let id = String::from_utf8(id.to_vec()).ok().filter(|id| is_id(id))?;
-            let size = match fields.next() {
-                None | Some(b"-") => None,
-                Some(size) => Some(std::str::from_utf8(size).ok()?.parse().ok()?),
-            };
-            Some(Committed { path: path.to_vec(), mode, id, size })
-        })
-        .zip(records(output))
-        .map(|(parsed, record)| parsed.ok_or_else(|| shown(record)))
-        .collect()
-}
-
 /// `config -z --get-regexp`: `KEY LF VALUE`, in order of growing precedence; a key alone is `true`.
 fn parse_settings(output: &[u8]) -> Settings {
     let mut settings = Settings { autocrlf: false, file_mode: true };
@@ -583,9 +569,6 @@ mod tests {
     fn an_unexpected_answer_is_an_error() {
         for bad in [&b"H"[..], b"H 100644 aa 0 no tab", b"H what aa 0\tx"] {
             assert!(parse_listing(bad).is_err(), "{}", shown(bad));
-        }
-        for bad in [&b"100644 blob aa"[..], b"100644\tx", b"zz blob aa\tx"] {
-            assert!(parse_tree(bad).is_err(), "{}", shown(bad));
         }
     }
 }

@@ -378,14 +378,14 @@ mod tests {
         // Until the clock has moved on, what was just written is read again.
         let until = SystemTime::now() + Duration::from_secs(10);
         let again = loop {
-            let again = workspace.snapshot_with(Memory::read(&memory).as_ref()).unwrap();
+            let again = workspace.snapshot_with(|| Memory::read(&memory)).unwrap();
             let Some(more) = again.remember() else { break again };
             memory = more;
             assert!(SystemTime::now() < until, "it is read each time");
         };
         assert_eq!(again.entries, first.entries);
         std::fs::write(folder.path().join("b"), "c").unwrap();
-        let changed = workspace.snapshot_with(Memory::read(&memory).as_ref()).unwrap();
+        let changed = workspace.snapshot_with(|| Memory::read(&memory)).unwrap();
         assert_eq!(changed.moved(&first), ["b"]);
         assert_eq!(changed.entries[1].digest, Digest::of(b"c"));
     }

@@ -20,6 +20,7 @@ mod open;
 mod pieces;
 mod revision;
 mod snapshot;
+mod trees;
 
 pub use changes::Changes;
 pub use entry::{Entry, Kind};

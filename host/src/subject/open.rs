@@ -1,5 +1,6 @@
-//! Where a subject is open: links that lead out of the tree, and what this user cannot look into. Whoever follows such a
-//! link, or reads it as another user, sees what the digest of the tree says nothing about.
+//! Where a subject is open: links that lead out of the tree, what this user cannot look into, and what is tracked and left
+//! out here (a sparse checkout, a submodule that is not checked out). Whoever follows such a link, reads it as another
+//! user or has it checked out sees what the digest of the tree says nothing about.
 //!
 //! By names alone: nothing is followed here.
 
@@ -36,7 +37,8 @@ impl Snapshot {
                 let text: String = String::from_utf8_lossy(&entry.text).chars().take(SHOWN).collect();
                 Some(format!("{leads}: {text}"))
             }
-            Kind::File | Kind::Executable | Kind::Submodule | Kind::LeftOut | Kind::Special => None,
+            Kind::LeftOut => Some("tracked, and left out here".to_owned()),
+            Kind::File | Kind::Executable | Kind::Submodule | Kind::Special => None,
         };
         let remark = |entry: &Entry, why| Remark { path: String::from_utf8_lossy(&entry.path).into_owned(), why };
         let mut why = why;

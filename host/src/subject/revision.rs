@@ -1,20 +1,16 @@
 //! A revision: what a commit holds, straight from git's objects and without a checkout.
 //!
-//! Whoever reads gets what the commit's id stands for or an error: each object is hashed and compared with its id, and
-//! the listing is put back together into the trees that the commit names.
+//! Whoever reads gets what the commit's id stands for or an error: each object is hashed and compared with its id.
 
-use super::blob::object_id;
 use super::entry::{Entry, Kind, StatKey};
 use super::git::{Batch, Committed, GitError, Repository};
 use super::look::{Hashed, hash};
 use super::snapshot::{Snapshot, Workspace};
+use super::trees::{self, AHEAD};
 use crate::model::Digest;
-use std::io::Read;
+
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
-
-/// How many objects are asked for before the first answer is taken: their lines fit in the pipe to git many times over.
-const AHEAD: usize = 64;
 
 /// The most bytes of an object that are kept as they are; beyond it they go to a temporary file.
 const IN_MEMORY: u64 = 16 << 20;
@@ -50,11 +46,7 @@ impl Workspace {
     pub fn revision(&self, commit: &str) -> Result<Option<Revision>, GitError> {
         let Some(repository) = &self.repository else { return Ok(None) };
         let id = commit.split_once(':').map_or(commit, |(_, id)| id);
-        let listed = repository.tree(id)?;
-        let named = Objects::new(repository).commit_tree(id)?;
-        if root_tree(&listed, &named) != named {
-            return Err(GitError::NotTheObject(named));
-        }
+        let listed = trees::committed(repository, id)?;
         let inside = |mut entry: Committed| {
             if !self.below.is_empty() {
                 entry.path = entry.path.strip_prefix(&self.below[..])?.strip_prefix(b"/")?.to_vec();
@@ -62,7 +54,10 @@ impl Workspace {
             Some(entry)
         };
         let mut entries: Vec<Committed> = listed.into_iter().filter_map(inside).collect();
-        entries.sort_by(|a, b| a.path.cmp(&b.path));
+        let sized = || |entry: &&mut Committed| kind_of_mode(entry.mode) != Kind::LeftOut;
+        let ids: Vec<String> = entries.iter_mut().filter(sized()).map(|entry| entry.id.clone()).collect();
+        let known = repository.sizes(&ids.iter().map(String::as_str).collect::<Vec<_>>())?;
+        entries.iter_mut().filter(sized()).zip(known).for_each(|(entry, size)| entry.size = size);
         Ok(Some(Revision { commit: commit.to_owned(), entries }))
     }
 
@@ -112,49 +107,6 @@ impl Workspace {
     }
 }
 
-/// The id of the root tree that these entries make. `like` is an id of the same algorithm.
-fn root_tree(listed: &[Committed], like: &str) -> String {
-    // Folders that are open, the outermost first: what goes before the name of the next, and the tree so far.
-    let mut open: Vec<(Vec<u8>, Vec<u8>)> = vec![(Vec::new(), Vec::new())];
-    let close = |open: &mut Vec<(Vec<u8>, Vec<u8>)>| {
-        let Some((path, tree)) = open.pop() else { return };
-        let Some((_, around)) = open.last_mut() else { return };
-        let folder = path.strip_suffix(b"/").unwrap_or(&path);
-        let name = folder.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-        line(around, 0o40_000, name, &object_id(like, "tree", &tree));
-    };
-    // Git lists depth first, in its own order of names, which is the order of the lines of each tree.
-    for entry in listed {
-        while open.len() > 1 && open.last().is_some_and(|(path, _)| !entry.path.starts_with(path)) {
-            close(&mut open);
-        }
-        let mut at = open.last().map_or(0, |(path, _)| path.len());
-        while let Some(next) = entry.path[at..].iter().position(|byte| *byte == b'/') {
-            at += next + 1;
-            open.push((entry.path[..at].to_vec(), Vec::new()));
-        }
-        if let Some((_, tree)) = open.last_mut() {
-            line(tree, entry.mode, &entry.path[at..], &entry.id);
-        }
-    }
-    while open.len() > 1 {
-        close(&mut open);
-    }
-    object_id(like, "tree", &open.pop().map(|(_, tree)| tree).unwrap_or_default())
-}
-
-fn line(tree: &mut Vec<u8>, mode: u32, name: &[u8], id: &str) {
-    tree.extend_from_slice(format!("{mode:o} ").as_bytes());
-    tree.extend_from_slice(name);
-    tree.push(0);
-    let digit = |byte: u8| char::from(byte).to_digit(16).unwrap_or(0);
-    // An id has an even number of digits, each below 16.
-    tree.extend(id.as_bytes().chunks(2).map(|pair| {
-        let value = digit(pair[0]) << 4 | pair.get(1).map_or(0, |low| digit(*low));
-        u8::try_from(value).unwrap_or(0)
-    }));
-}
-
 fn bytes(batch: &mut Batch, id: &str) -> Result<Vec<u8>, GitError> {
     batch.answer("blob", id, |_, contents| {
         let mut bytes = Vec::new();
@@ -181,20 +133,6 @@ impl Objects {
     /// Starts nothing yet.
     pub fn new(repository: &Repository) -> Self {
         Self { repository: repository.clone(), open: Mutex::default() }
-    }
-
-    /// The id of the tree that a commit names.
-    fn commit_tree(&self, commit: &str) -> Result<String, GitError> {
-        let text = self.with(commit, |batch| {
-            batch.answer("commit", commit, |_, contents| {
-                let mut text = Vec::new();
-                contents.take(1 << 10).read_to_end(&mut text)?;
-                Ok(text)
-            })
-        })?;
-        let line = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
-        let tree = line.strip_prefix(b"tree ").and_then(|id| String::from_utf8(id.to_vec()).ok());
-        tree.ok_or_else(|| GitError::NotTheObject(commit.to_owned()))
     }
 
     /// A blob, whole.

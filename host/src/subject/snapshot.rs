@@ -1,7 +1,7 @@
 //! The snapshot: path, kind and content digest of every entry, taken once, in one order.
 
 use super::beneath::Root;
-use super::collect::{Collected, Exclude};
+use super::collect::{Collected, Exclude, Names};
 use super::difference;
 use super::entry::{Entry, Kind, tree_digest};
 use super::error::SnapshotError;
@@ -70,15 +70,23 @@ impl Workspace {
 
     /// Takes the subject. Files of `previous` that were not touched since are not read again.
     pub fn snapshot(&self, previous: Option<&Snapshot>) -> Result<Snapshot, SnapshotError> {
-        self.take(previous.map_or_else(Known::nothing, Snapshot::known))
+        std::thread::scope(|scope| {
+            let names = self.repository.as_ref().map(|repository| scope.spawn(|| repository.list()));
+            self.take(previous.map_or_else(Known::nothing, Snapshot::known), names)
+        })
     }
 
-    /// Takes the subject. Files that are remembered and were not touched since are not read again.
-    pub fn snapshot_with(&self, memory: Option<&Memory>) -> Result<Snapshot, SnapshotError> {
-        self.take(memory.map_or_else(Known::nothing, Memory::known))
+    /// Takes the subject. Files that are remembered and were not touched since are not read again. `recall` is asked while
+    /// git lists names.
+    pub fn snapshot_with(&self, recall: impl FnOnce() -> Option<Memory>) -> Result<Snapshot, SnapshotError> {
+        std::thread::scope(|scope| {
+            let names = self.repository.as_ref().map(|repository| scope.spawn(|| repository.list()));
+            let memory = recall();
+            self.take(memory.as_ref().map_or_else(Known::nothing, Memory::known), names)
+        })
     }
 
-    fn take(&self, known: Known<'_>) -> Result<Snapshot, SnapshotError> {
+    fn take(&self, known: Known<'_>, names: Option<Names<'_>>) -> Result<Snapshot, SnapshotError> {
         let clock = Instant::now();
         let taken = SystemTime::now();
         let learnt = AtomicBool::new(false);
@@ -87,7 +95,7 @@ impl Workspace {
         let untouched = std::thread::scope(|scope| -> Result<_, SnapshotError> {
             let untouched = scope.spawn(|| look::untouched(&root, known));
             match &self.repository {
-                Some(repository) => collected.repository(repository, &self.below, b"")?,
+                Some(repository) => collected.repository(repository, &self.below, b"", names)?,
                 None => collected.folder(&self.root, b"", true)?,
             }
             // A panic of the thread is a bug, and is shown as one.

@@ -44,6 +44,7 @@ impl Batch {
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(GitError::Io(io::Error::other("git has no pipes")));
         };
+        tracing::debug!(command = COMMAND, "git");
         Ok(Self { child, input, output: BufReader::with_capacity(256 << 10, Patient(output)) })
     }
 
