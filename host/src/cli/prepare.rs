@@ -145,15 +145,15 @@ pub(super) fn packs(
             help.into_iter().fold(diagnostic, Diagnostic::help)
         };
         let obtained = match &pack.source {
-            PackSource::File(path) if taken.snapshot.revision => match taken.held(path)? {
-                Some(bytes) => Ok(bytes),
-                None => {
+            PackSource::File(path) if taken.snapshot.revision => {
+                let Some(bytes) = taken.held(path)? else {
                     mistakes.push(at_source(format!(
                         "the revision has no file at `{path}`\nhelp: a revision is judged by the components that it holds"
                     )));
                     continue;
-                }
-            },
+                };
+                Ok(bytes)
+            }
             PackSource::Path(path) if taken.snapshot.revision => {
                 printer.note(&format!("pack {} is built from {path} as it lies in the working tree", pack.name));
                 pack::obtain(&pack.source, &project.root, cache.as_deref(), &mut notice)
