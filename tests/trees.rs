@@ -165,6 +165,34 @@ fn a_folder_that_cannot_be_listed_is_named_and_counts() {
 }
 
 #[test]
+fn a_check_says_nothing_of_a_folder_that_it_cannot_see() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let outcome = |allow: &str, folder: &str| {
+        let project = Project::with(&READS.replace("\"tree:file\"", allow));
+        project.write("p.wasm", fs::read(hygiene()).unwrap()).write("file", "x\n").write("closed/a/b.rs", "x\n");
+        give(&project.root(), 65534);
+        fs::set_permissions(project.path(folder), fs::Permissions::from_mode(0o000)).unwrap();
+        let ran = project.ran(project.as_nobody(&["verify", "--json"]));
+        let document: Value = serde_json::from_str(&ran.stdout).unwrap();
+        row(&document, "look")["outcome"].clone()
+    };
+    for folder in ["closed", "closed/a"] {
+        for allow in [
+            "\"tree:**\", \"tree:!p.wasm\"",
+            "\"tree:file\", \"tree:**/*.rs\"",
+            "\"tree:file\", \"tree:closed/a/b.rs\"",
+        ] {
+            assert_eq!(outcome(allow, folder), json!({"error": "host"}), "{allow} {folder}");
+        }
+        for allow in ["\"tree:file\"", "\"tree:**\", \"tree:!p.wasm\", \"tree:!closed/**\""] {
+            assert_eq!(outcome(allow, folder), json!("passed"), "{allow} {folder}");
+        }
+    }
+}
+
+#[test]
 fn names_of_any_bytes_count_and_are_told_apart() {
     for repository in [false, true] {
         let project = Project::with(GREEN);
@@ -192,7 +220,7 @@ fn holes_are_read_as_what_they_are() {
     const DIGEST: &str = "1c5383e3e425b8b27d54e1b6bf91bb3320b8ba1496f7483f87b5f4490a542794";
     let project = Project::in_memory();
     project
-        .write("probity.toml", READS.replace("tree:file", "tree:probity.toml"))
+        .write("probity.toml", READS.replace("tree:file", "tree:sparse"))
         .write("p.wasm", fs::read(hygiene()).unwrap());
     fs::File::create(project.path("sparse")).unwrap().set_len((4 << 30) + 1).unwrap();
     let digest = |name: &str| *blake3::hash(&fs::read(project.path(name)).unwrap()).as_bytes();
@@ -254,8 +282,8 @@ fn submodules_and_repositories_inside_bring_what_is_theirs() {
 
 #[test]
 fn a_tree_of_many_files_is_taken() {
-    const FOLDERS: usize = 200;
-    const FILES: usize = 250;
+    const FOLDERS: usize = 400;
+    const FILES: usize = 500;
     let project = Project::in_memory();
     project.write("probity.toml", GREEN);
     for folder in 0..FOLDERS {

@@ -106,6 +106,23 @@ impl Globs {
         last.and_then(|index| self.0.patterns.get(index)).is_some_and(|pattern| !pattern.starts_with('!'))
     }
 
+    /// Whether something below this folder could be meant, as far as the beginnings of the patterns say: for folders that
+    /// nobody can look into. In doubt it could.
+    pub fn may_match_below(&self, folder: &str) -> bool {
+        let below = format!("{folder}/");
+        let special = |c: char| "*?[]{}\\!".contains(c);
+        self.0.patterns.iter().fold(false, |may, pattern| match pattern.strip_prefix('!') {
+            None => {
+                let plain = pattern.split(special).next().unwrap_or_default();
+                may || below.starts_with(plain) || plain.starts_with(&below)
+            }
+            Some(excluded) => {
+                let whole = excluded.strip_suffix("/**").filter(|whole| !whole.contains(special));
+                may && !whole.is_some_and(|whole| below.starts_with(&format!("{whole}/")))
+            }
+        })
+    }
+
     /// The patterns as they were written.
     pub fn patterns(&self) -> &[String] {
         &self.0.patterns
@@ -347,5 +364,33 @@ mod tests {
             Globs::check(&"{".repeat(1000)),
             Err(GlobError::Syntax { .. } | GlobError::TooManyAlternatives(_))
         ));
+    }
+
+    #[test]
+    fn what_may_lie_in_a_folder_that_nobody_can_look_into() {
+        let may = |patterns: &[&str], folder| Globs::new(patterns).unwrap().may_match_below(folder);
+        for (patterns, folder) in [
+            (&["**"][..], "a"),
+            (&["**/*.rs"], "a/b"),
+            (&["a/b/c.txt"], "a"),
+            (&["a/b/c.txt"], "a/b"),
+            (&["a/*/x"], "a/b"),
+            (&["{a,b}/x"], "c"),
+            (&["**", "!b/**"], "a"),
+            (&["**", "!a/*.rs"], "a"),
+            (&["**", "!a/**", "a/b/**"], "a"),
+        ] {
+            assert!(may(patterns, folder), "{patterns:?} {folder}");
+        }
+        for (patterns, folder) in [
+            (&[][..], "a"),
+            (&["b/**"], "a"),
+            (&["ab/**"], "a"),
+            (&["a.txt"], "a"),
+            (&["**", "!a/**"], "a"),
+            (&["**", "!a/**"], "a/b"),
+        ] {
+            assert!(!may(patterns, folder), "{patterns:?} {folder}");
+        }
     }
 }

@@ -106,6 +106,12 @@ impl Grant {
         self.0.get(&mount).is_some_and(|(need, allow)| need.matches(path) && allow.matches(path))
     }
 
+    /// Whether something below a folder of the mount could be granted.
+    fn may_cover_below(&self, mount: Mount, folder: &str) -> bool {
+        let both = |(need, allow): &(Globs, Globs)| need.may_match_below(folder) && allow.may_match_below(folder);
+        self.0.get(&mount).is_some_and(both)
+    }
+
     /// Which grant it is.
     pub fn digest(&self) -> Digest {
         let mut encoder = Encoder::new();
@@ -278,8 +284,18 @@ fn logic_unit(
             && logic.files.as_ref().is_none_or(|globs| globs.matches(path))
     };
     let unreadable = about.snapshot.entries.iter().filter(|entry| entry.kind == Kind::Unreadable);
-    let unreadable = unreadable.map(|entry| String::from_utf8_lossy(&entry.path).into_owned());
-    let unreadable: Vec<String> = unreadable.filter(|path| in_scope(path)).collect();
+    // What is in a folder that cannot be listed, nobody knows: it may be in scope.
+    let may_be_below = |folder: &str| {
+        grant.may_cover_below(Mount::Tree, folder)
+            && resolved.files.may_match_below(folder)
+            && logic.files.as_ref().is_none_or(|globs| globs.may_match_below(folder))
+    };
+    let in_the_dark = |entry: &&crate::subject::Entry| {
+        let path = String::from_utf8_lossy(&entry.path);
+        if entry.is_folder() { may_be_below(&path) } else { in_scope(&path) }
+    };
+    let unreadable = unreadable.filter(in_the_dark);
+    let unreadable = unreadable.map(|entry| String::from_utf8_lossy(&entry.path).into_owned()).collect();
     let files = about.snapshot.entries.iter().filter_map(seen).filter(|entry| in_scope(&entry.path));
     let files: Vec<Entry> = files.map(|entry| with_base(entry, about.base, &grant)).collect();
     let changes = about.base.filter(|_| resolved.info.wants_changes).map(|base| cut(&base.changes.list, &grant));

@@ -31,6 +31,13 @@ pub fn state_folder(root: &Path, common: Option<&Path>) -> Result<PathBuf, Place
     let folder = state_path(root, common);
     make(&folder)?;
     make(&folder.join("logs"))?;
+    if common.is_none() {
+        // If the tree becomes a repository one day, this is no part of it. That it cannot be written is no trouble.
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        if let Ok(ignore) = rustix::fs::open(folder.join(".gitignore"), flags, Mode::RUSR | Mode::WUSR) {
+            let _ = rustix::io::write(&ignore, b"*\n");
+        }
+    }
     Ok(folder)
 }
 

@@ -7,7 +7,7 @@ use super::blob::blob_id;
 use super::conversion::Rules;
 use super::pieces::Pieces;
 use crate::model::{Context, Digest, Encoder};
-use rustix::fs::Stat;
+use rustix::fs::{FileType, Stat};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// What kind of thing an entry is.
@@ -72,6 +72,11 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// Whether it is a folder, which is an entry only where it cannot be listed.
+    pub fn is_folder(&self) -> bool {
+        FileType::from_raw_mode(self.stat.mode as _) == FileType::Directory
+    }
+
     /// Git's id of the object that the contents are, or that git would make of them; where it is known. `like` is an id of
     /// the same algorithm.
     pub fn git_id(&self, like: &str) -> Option<String> {

@@ -7,7 +7,6 @@
 use super::entry::{Entry, Kind};
 use super::snapshot::Snapshot;
 use crate::model::Remark;
-use rustix::fs::FileType;
 
 /// Links within links that are followed, as many as Linux follows.
 const MAX_LINKS: usize = 40;
@@ -24,9 +23,7 @@ impl Snapshot {
     pub fn open(&self) -> Vec<Remark> {
         let mut steps = MAX_STEPS;
         let why = |entry: &Entry| match entry.kind {
-            Kind::Unreadable if FileType::from_raw_mode(entry.stat.mode as _) == FileType::Directory => {
-                Some("a folder that this user cannot list".to_owned())
-            }
+            Kind::Unreadable if entry.is_folder() => Some("a folder that this user cannot list".to_owned()),
             Kind::Unreadable => Some("not readable for this user".to_owned()),
             Kind::Symlink => {
                 let leads = match leads_out(self, entry, &mut steps) {
