@@ -133,6 +133,22 @@ fn what_a_command_leaves_behind_in_its_group_ends_with_it() {
 }
 
 #[test]
+fn output_ends_with_its_command_whoever_goes_on_writing() {
+    let project = Project::with("[verify]\ncommands = [[\"./leave\"]]\n");
+    let flood = "setsid sh -c 'echo $$ > pid.new; mv pid.new pid; exec yes' &\nwhile [ ! -e pid ]; do sleep 0.01; done";
+    project.script("leave", flood).write(".gitignore", "/pid*\n");
+    let (code, document) = project.verify();
+    assert_eq!(code, 0);
+    let pid = fs::read_to_string(project.path("pid")).unwrap();
+    assert!(std::process::Command::new("kill").args(["-KILL", pid.trim()]).status().unwrap().success());
+    let size = around(&document, "verify-1")["log"]["size"].as_u64().unwrap();
+    let folder = project.path(&format!(".probity/logs/{}", document["record"]["run"].as_str().unwrap()));
+    assert!(fs::metadata(folder.join("verify-1.log")).unwrap().len() >= size);
+    let combined = fs::metadata(folder.join("verify.log")).unwrap().len();
+    assert_eq!(combined, "==> verify-1 <==\n".len() as u64 + size + 1);
+}
+
+#[test]
 fn the_budget_of_the_run_ends_it_and_leaves_no_verdict() {
     let project = Project::with("[verify]\ncommands = [[\"sleep\", \"600\"], [\"true\"]]\ntimeout = \"300ms\"\n");
     let (code, document) = project.verify();

@@ -148,6 +148,7 @@ fn a_large_file_is_clean_when_the_commit_has_its_pointer() {
     let pointer = format!("version https://git-lfs.github.com/spec/v1\noid sha256:{sum}\nsize {}\n", contents.len());
     project.write(".gitattributes", "*.bin filter=lfs diff=lfs merge=lfs -text\n");
     project.write("a.bin", &pointer).committed();
+    project.git(&["config", "filter.lfs.process", "git-lfs filter-process"]);
     assert!(!dirty(&project), "the pointer itself is what the commit has");
     project.write("a.bin", &contents);
     assert!(!dirty(&project));
@@ -155,9 +156,40 @@ fn a_large_file_is_clean_when_the_commit_has_its_pointer() {
     changed[1 << 20] ^= 1;
     project.write("a.bin", &changed);
     assert!(dirty(&project));
+    // Where nothing is set up for it, git would commit the file itself.
+    project.write("a.bin", vec![7_u8; 3 << 20]).git(&["config", "--unset", "filter.lfs.process"]);
+    let seen = record(&project);
+    let why = "Git LFS is not set up here, and git would commit the file itself, so it counts as changed";
+    assert_eq!((&seen["dirty"], &seen["unproven"][0]["why"]), (&true.into(), &why.into()));
     project.write("a.bin", &pointer).write(".gitattributes", "").committed();
     project.write("a.bin", &changed);
     assert!(dirty(&project), "without the attribute a pointer is text");
+}
+
+#[test]
+fn what_is_staged_is_dirty_whatever_lies_there() {
+    let project = Project::with(GREEN);
+    project.write("file", "1\n").write("other", "x").committed();
+    project.write("file", "2\n").git(&["add", "file"]);
+    project.write("file", "1\n");
+    assert!(dirty(&project), "git would commit the 2");
+    project.git(&["reset", "-q"]);
+    assert!(!dirty(&project));
+    project.git(&["update-index", "--chmod=+x", "file"]);
+    assert!(dirty(&project), "a mode");
+    project.git(&["reset", "-q"]);
+    project.git(&["rm", "-q", "--cached", "other"]);
+    assert!(dirty(&project), "a removal");
+    project.git(&["reset", "-q"]);
+    // In the middle of a merge the working tree may be as the commit has it, and nothing is settled.
+    for (branch, text) in [("one", "one\n"), ("two", "two\n")] {
+        project.git(&["checkout", "-q", "-b", branch, "main"]);
+        project.write("file", text).git(&["commit", "-q", "-am", branch]);
+    }
+    let mut merge = std::process::Command::new("git");
+    assert!(!merge.args(["merge", "-q", "one"]).current_dir(project.root()).output().unwrap().status.success());
+    project.write("file", "two\n");
+    assert!(dirty(&project), "unmerged");
 }
 
 #[test]

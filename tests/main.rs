@@ -9,6 +9,7 @@
 
 mod arrows;
 mod attacker;
+mod changes;
 mod commands;
 mod configuration;
 mod dirty;

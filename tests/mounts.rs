@@ -161,6 +161,20 @@ fn the_specification_is_as_it_was_committed() {
 }
 
 #[test]
+fn a_specification_is_files_of_the_same_kind() {
+    let config = format!("{LOOK}[spec]\npaths = [\"SPEC.md\"]\n");
+    let project = project(&config, &reader(&[SPEC], false, &[(0, "SPEC.md")]));
+    project.write("SPEC.md", "f").committed();
+    assert_eq!(read(&project, &[]).0, "1|f");
+    std::fs::remove_file(project.path("SPEC.md")).unwrap();
+    std::os::unix::fs::symlink("f", project.path("SPEC.md")).unwrap();
+    assert!(project.run(&["verify"]).exits(2).stderr.contains("not as it was committed: SPEC.md"));
+    std::fs::remove_file(project.path("SPEC.md")).unwrap();
+    project.script("SPEC.md", "").write("SPEC.md", "f");
+    assert!(project.run(&["verify"]).exits(2).stderr.contains("not as it was committed: SPEC.md"));
+}
+
+#[test]
 fn a_specification_that_no_commit_has_is_refused() {
     let config = format!("{LOOK}[spec]\npaths = [\"SPEC.md\"]\n");
     let project = project(&config, &reader(&[SPEC], false, &[]));
@@ -351,6 +365,20 @@ fn objects_that_are_not_what_their_ids_say_are_refused() {
 }
 
 /// Writes a tree object, whatever is in it, and gives its id.
+#[test]
+fn a_link_of_a_revision_is_no_longer_than_any_link() {
+    let project = project(LOOK, &reader(&[TREE], false, &[(0, "a")]));
+    project.write("a", "x").committed();
+    for (length, code) in [(4096, 1), (4097, 2), (3 << 20, 2)] {
+        project.write("../text", "a".repeat(length));
+        let text = project.git(&["hash-object", "-w", "../text"]);
+        project.git(&["update-index", "--add", "--cacheinfo", &format!("120000,{text},link")]);
+        project.git(&["commit", "-q", "-m", "link"]);
+        let ran = project.run(&["verify", "--rev", "HEAD"]).exits(code);
+        assert_eq!(ran.stderr.contains("is a link of more than 4096 bytes"), code == 2, "{}", ran.stderr);
+    }
+}
+
 fn tree_object(project: &Project, lines: &[(&str, &str, &str)]) -> String {
     use std::io::Write as _;
     use std::process::{Command, Stdio};
@@ -433,7 +461,7 @@ fn a_claim_is_whatever_folder_the_caller_gives() {
         needs: [(model::Mount::Claim, everything)].into(),
         component: pack.digest,
     };
-    let workspace = subject::Workspace::of(&project.root()).unwrap();
+    let workspace = subject::Workspace::of(&project.root(), &subject::Patience::default()).unwrap();
     let snapshot = workspace.snapshot(None).unwrap();
     let about = plan::About { snapshot: &snapshot, base: None, ceilings: config::Limits::default() };
     let id: model::CheckId = "look".parse().unwrap();

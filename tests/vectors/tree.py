@@ -106,8 +106,9 @@ TREES = {
         (b"link", "link", b"../elsewhere"),
         (b"secret", "unreadable", b""),
         (b"socket", "special", b"socket"),
-        (b"sparse", "left-out", b""),
+        (b"sparse", "left-out", b"100755 " + COMMIT[5:]),
         (b"sub", "submodule", COMMIT),
+        (b"uninitialised", "left-out", b"160000 " + COMMIT[5:]),
         (b"unborn", "submodule", b""),
     ],
     "order is that of bytes": [

@@ -50,7 +50,7 @@ pub(super) fn doctor(folder: &Path, options: &Doctor, printer: &Printer) -> Resu
             })).collect::<Vec<_>>(),
             "crossings": trial.tried.iter().map(document).collect::<Vec<_>>(),
         });
-        printer.out(&format!("{document:#}\n"));
+        printer.json(&document);
     } else {
         let mut text = format!("probity  {}\nengine   {}\n", env!("CARGO_PKG_VERSION"), crate::worker::engine_id());
         // Writing into a string does not fail, here and below.

@@ -31,7 +31,7 @@ pub(super) fn inspect(folder: &Path, options: &Inspect, printer: &Printer) -> Re
             "imports": pack.inspection.imports.iter().map(|import| &import.name).collect::<Vec<_>>(),
             "pack": pack.info,
         });
-        printer.out(&format!("{document:#}\n"));
+        printer.json(&document);
     } else {
         printer.out(&describe(&pack, bytes.len()));
     }

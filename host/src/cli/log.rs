@@ -17,7 +17,7 @@ pub(super) fn log(folder: &Path, options: &Log, printer: &Printer) -> Result<u8,
     };
     if options.json {
         let document = serde_json::json!({ "schema": "probity/log/1", "runs": runs });
-        printer.out(&format!("{document:#}\n"));
+        printer.json(&document);
         return Ok(0);
     }
     if runs.is_empty() {

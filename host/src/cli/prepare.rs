@@ -12,8 +12,8 @@ use crate::native::{self, Environment};
 use crate::pack::{self, SourceError};
 use crate::plan::Resolved;
 use crate::store::{self, TreeMemory};
-use crate::subject::Workspace;
 use crate::subject::git::Repository;
+use crate::subject::{Patience, Workspace};
 use crate::system;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -309,7 +309,7 @@ pub(super) fn environment(command: &Command) -> Environment {
 pub(super) fn state_to_read(folder: &Path) -> Result<PathBuf, CliError> {
     // From where `verify` starts: a submodule's own repository keeps no records of the project around it.
     let project = folder.ancestors().find(|above| above.join("probity.toml").is_file()).unwrap_or(folder);
-    if let Some(repository) = Repository::discover(project)? {
+    if let Some(repository) = Repository::discover(project, &Patience::default())? {
         return Ok(repository.common.join("probity"));
     }
     let kept = |above: &&Path| above.join(".probity").is_dir() || above.join("probity.toml").is_file();
@@ -324,8 +324,8 @@ pub(super) fn memory(workspace: &Workspace) -> Option<TreeMemory> {
 }
 
 /// The workspace of a project.
-pub(super) fn workspace(project: &Project) -> Result<Workspace, CliError> {
-    let workspace = Workspace::of(&project.root)?;
+pub(super) fn workspace(project: &Project, patience: &Patience) -> Result<Workspace, CliError> {
+    let workspace = Workspace::of(&project.root, patience)?;
     Ok(match project.config.exclude.clone() {
         Some(globs) => workspace.excluding(move |path| globs.matches(path)),
         None => workspace,

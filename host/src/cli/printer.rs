@@ -4,7 +4,7 @@
 use super::args::Color;
 use super::error::CliError;
 use crate::config::Colour;
-use crate::report::{Style, escape};
+use crate::report::{Style, escape, escape_in_json};
 use anstyle::{AnsiColor, Style as Ansi};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::cell::RefCell;
@@ -62,6 +62,11 @@ impl Printer {
     /// Data.
     pub(super) fn out(&self, text: &str) {
         self.out_bytes(text.as_bytes());
+    }
+
+    /// Data for programs, which a person may see all the same.
+    pub(super) fn json(&self, document: &serde_json::Value) {
+        self.out(&escape_in_json(&format!("{document:#}\n")));
     }
 
     /// What a program wrote: as it is where another program reads it, harmless where a person does.

@@ -28,7 +28,7 @@ pub(super) fn show(folder: &Path, options: &Show, printer: &Printer) -> Result<u
         return Ok(0);
     }
     if options.json {
-        printer.out(&verify::document(&record, true)?);
+        printer.json(&verify::document(&record, true)?);
         return Ok(0);
     }
     let human = Human::new(printer.style(), record.run.clone());
@@ -94,7 +94,7 @@ fn around_check(around: &RecordRow) -> String {
         }
     }
     if let Some(log) = &around.log {
-        let _ = writeln!(text, "    output: {} bytes, {}, in {}", log.size, log.digest, log.path);
+        let _ = writeln!(text, "    output: {} bytes, {}, in {}", log.size, log.digest, escape(&log.path));
     }
     text
 }

@@ -9,7 +9,9 @@ use crate::model::Digest;
 use crate::plan::Base;
 use crate::run::Sources;
 use crate::subject::git::Repository;
-use crate::subject::{Changes, Committed, Kind, Memory, Objects, Snapshot, Workspace, kind_of_mode};
+use crate::subject::{
+    Changes, Committed, Entry, Kind, Memory, Objects, Over, Patience, Snapshot, Workspace, kind_of_mode,
+};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Instant;
@@ -27,22 +29,48 @@ pub(super) struct Taken {
     pub(super) snapshot: Snapshot,
 }
 
-/// The working tree, or the revision that was asked for.
-pub(super) fn take(folder: &Path, options: &Verify, printer: &Printer) -> Result<Taken, CliError> {
+/// The working tree, or the revision that was asked for. It may take as long as the scenario gives the whole run.
+pub(super) fn take(folder: &Path, options: &Verify, budget: &Budget, printer: &Printer) -> Result<Taken, CliError> {
     printer.status(Some("looking at the tree"));
     let taken = match &options.rev {
-        Some(revision) => self::revision(folder, revision, printer),
-        None => tree(folder, printer),
+        Some(revision) => self::revision(folder, revision, options, budget, printer),
+        None => tree(folder, options, budget, printer),
     };
     printer.status(None);
     taken
 }
 
+/// The time of a run: that of looking at the tree and of its checks. Packs that are built or compiled first do not count.
+pub(super) struct Budget {
+    pub(super) patience: Patience,
+    pub(super) clock: Instant,
+}
+
+impl Budget {
+    /// The scenario that is verified is known, and with it how long that may take.
+    fn know(&self, config: &Config, options: &Verify) {
+        let timeout = config.scenario(&options.scenario).and_then(|scenario| scenario.timeout);
+        self.patience.until(timeout.and_then(|timeout| self.clock.checked_add(timeout)));
+    }
+
+    /// What is to be said of an error that may only have come since time was up.
+    pub(super) fn judge(&self, error: CliError) -> CliError {
+        let over =
+            |why| CliError::trouble(format!("{why} while the tree was looked at; nothing ran and nothing is recorded"));
+        match self.patience.over() {
+            Some(Over::Stopped) => over("interrupted"),
+            Some(Over::Late) => over("the time of the whole run was used up"),
+            None => error,
+        }
+    }
+}
+
 /// The configuration and the tree that has it: what was parsed must be what the tree holds.
-fn tree(folder: &Path, printer: &Printer) -> Result<Taken, CliError> {
+fn tree(folder: &Path, options: &Verify, budget: &Budget, printer: &Printer) -> Result<Taken, CliError> {
     for _ in 0..ATTEMPTS {
         let project = prepare::project(folder, printer)?;
-        let workspace = prepare::workspace(&project)?;
+        budget.know(&project.config, options);
+        let workspace = prepare::workspace(&project, &budget.patience)?;
         let snapshot = {
             let clock = Instant::now();
             let mut remembered = false;
@@ -65,15 +93,21 @@ fn tree(folder: &Path, printer: &Printer) -> Result<Taken, CliError> {
 }
 
 /// A revision with the configuration that it has.
-fn revision(folder: &Path, name: &str, printer: &Printer) -> Result<Taken, CliError> {
+fn revision(
+    folder: &Path,
+    name: &str,
+    options: &Verify,
+    budget: &Budget,
+    printer: &Printer,
+) -> Result<Taken, CliError> {
     let failed = |error: &ConfigError| CliError::config(error, printer.colour_errors());
     let no_repository = || CliError::usage("--rev names a revision, and there is no repository here");
     let found = config::discover(folder).map_err(|error| failed(&error))?;
     let root = match found.as_deref().and_then(Path::parent) {
         Some(root) => root.to_owned(),
-        None => Repository::discover(folder)?.ok_or_else(no_repository)?.top,
+        None => Repository::discover(folder, &budget.patience)?.ok_or_else(no_repository)?.top,
     };
-    let workspace = Workspace::of(&root)?;
+    let workspace = Workspace::of(&root, &budget.patience)?;
     let repository = workspace.repository.as_ref().ok_or_else(no_repository)?;
     let commit = commit(repository, name)?;
     let revision = workspace.revision(&commit)?.ok_or_else(no_repository)?;
@@ -87,6 +121,7 @@ fn revision(folder: &Path, name: &str, printer: &Printer) -> Result<Taken, CliEr
     }
     let bytes = Objects::new(repository).blob(&entry.id)?;
     let config = config::parse(&shown, &bytes).map_err(|error| failed(&error))?;
+    budget.know(&config, options);
     let snapshot = workspace.snapshot_of(&revision)?;
     Ok(Taken { project: Project { root, config }, workspace, snapshot })
 }
@@ -156,7 +191,13 @@ impl Taken {
         let committed: Vec<Committed> = revision.entries.into_iter().filter(|entry| matches(&entry.path)).collect();
         let mut differing: BTreeSet<&[u8]> = BTreeSet::new();
         for entry in &committed {
-            if self.snapshot.entry(&entry.path).is_none_or(|here| here.git_id(&entry.id).as_ref() != Some(&entry.id)) {
+            let same = |here: &Entry| {
+                // A link to the very contents is another thing, and so is a file that became executable.
+                let alike = here.kind == kind_of_mode(entry.mode) || here.kind == Kind::LeftOut;
+                // Of a submodule nobody has the contents here.
+                alike && entry.mode != 0o160_000 && here.git_id(&entry.id).as_ref() == Some(&entry.id)
+            };
+            if !self.snapshot.entry(&entry.path).is_some_and(same) {
                 differing.insert(&entry.path);
             }
         }

@@ -4,14 +4,14 @@ use super::args::{Demand, Verify};
 use super::error::CliError;
 use super::prepare;
 use super::printer::Printer;
-use super::take::{Taken, take};
+use super::take::{Budget, Taken, take};
 use crate::model::{CheckKind, Event, Record, RecordRow, RunId, RunOutcome};
 use crate::native::Stop;
-use crate::plan::{self, About, Plan};
+use crate::plan::{self, About};
 use crate::report::Human;
 use crate::run::{self, Surroundings};
 use crate::store::{self, Logs, Store, state_folder};
-use crate::subject::Workspace;
+use crate::subject::{Patience, Workspace};
 use crate::system;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender};
@@ -24,19 +24,22 @@ const TAIL_LINES: usize = 20;
 const TAIL_BYTES: u64 = 16 << 10;
 
 pub(super) fn verify(folder: &Path, options: &Verify, printer: &Printer) -> Result<u8, CliError> {
-    // From here on Ctrl-C ends the run in order, whatever it is at.
-    let stops = listen()?;
     let (started, clock) = (system::now(), Instant::now());
+    let budget = Budget { patience: Patience::default(), clock };
+    // From here on Ctrl-C ends the run in order, whatever it is at.
+    let stops = listen(&budget.patience)?;
     let host = prepare::host()?;
     let user = prepare::user(printer)?;
-    let taken = take(folder, options, printer)?;
+    let taken = take(folder, options, &budget, printer).map_err(|error| budget.judge(error))?;
     let Taken { project, workspace, snapshot } = &taken;
     let scenario = prepare::scenario(&project.config, &options.scenario)?;
     prepare::within_ceilings(project, scenario, &user.limits, printer)?;
     if options.walls == Demand::Strict || user.strict_walls {
         prepare::all_walls(project, scenario, &host)?;
     }
-    let (spec, base) = (taken.spec()?, taken.base(scenario, options)?);
+    let spec = taken.spec().map_err(|error| budget.judge(error))?;
+    let base = taken.base(scenario, options).map_err(|error| budget.judge(error))?;
+    let looked = Instant::now();
     let packs = prepare::packs(&taken, scenario, &host, printer)?;
     let resolved = prepare::resolve(project, scenario, &packs, printer)?;
     let about = About { snapshot, base: base.as_ref(), ceilings: user.limits };
@@ -45,6 +48,8 @@ pub(super) fn verify(folder: &Path, options: &Verify, printer: &Printer) -> Resu
     if let (None, Some(bytes), Some(memory)) = (&place.trouble, snapshot.remember(), prepare::memory(workspace)) {
         memory.keep(&bytes);
     }
+    let limit = plan.timeout.and_then(|timeout| clock.checked_add(timeout)?.checked_add(looked.elapsed()));
+    budget.patience.until(limit);
     let around = Surroundings {
         run: place.run.clone(),
         workspace,
@@ -65,11 +70,11 @@ pub(super) fn verify(folder: &Path, options: &Verify, printer: &Printer) -> Resu
             show(event, &place, printer);
         }
     })?;
-    let (record, trouble) = place.publish(record, &plan);
+    let (record, trouble) = place.publish(record);
     let finished = Event::RunFinished { record: Box::new(record) };
     let Event::RunFinished { record } = &finished else { return Ok(70) };
     if options.json {
-        printer.out(&document(record, trouble.is_none())?);
+        printer.json(&document(record, trouble.is_none())?);
     } else {
         show(&finished, &place, printer);
     }
@@ -80,14 +85,15 @@ pub(super) fn verify(folder: &Path, options: &Verify, printer: &Printer) -> Resu
 }
 
 /// Starts to listen for signals. Each one asks the run to stop; the third ends this process at once.
-fn listen() -> Result<(Sender<Stop>, Receiver<Stop>), CliError> {
+fn listen(patience: &Patience) -> Result<(Sender<Stop>, Receiver<Stop>), CliError> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     let (sender, receiver) = std::sync::mpsc::channel();
     let mut signals = signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGTERM])
         .map_err(|error| CliError::trouble(format!("cannot listen for signals: {error}")))?;
-    let stop = sender.clone();
+    let (stop, patience) = (sender.clone(), patience.clone());
     std::thread::spawn(move || {
         for (count, _) in signals.forever().enumerate() {
+            patience.stop();
             let _ = stop.send(Stop::Interrupted);
             if count >= 2 {
                 let _ = signal_hook::low_level::emulate_default_handler(SIGTERM);
@@ -135,13 +141,13 @@ impl Place {
     }
 
     /// Makes the record visible, last of all. One that cannot be recorded is no verdict: its outcome is `error`.
-    fn publish(&self, mut record: Record, plan: &Plan) -> (Record, Option<CliError>) {
-        let checks: Vec<_> = plan.units.iter().map(|unit| unit.id.clone()).collect();
+    fn publish(&self, mut record: Record) -> (Record, Option<CliError>) {
+        let logs = record.rows.iter().filter_map(|row| Some((&row.id, row.log.as_ref()?)));
         let recorded = match &self.trouble {
             Some(trouble) => Err(trouble.clone()),
             None => self
                 .logs
-                .combine(&checks)
+                .combine(logs)
                 .map_err(|error| format!("cannot write verify.log: {error}"))
                 .and_then(|()| Store::open(&self.state).map_err(|error| error.to_string()))
                 .and_then(|mut store| store.record(&record).map_err(|error| error.to_string())),
@@ -186,7 +192,7 @@ pub(super) fn tail(state: &Path, run: &RunId, record: &RecordRow) -> Option<Stri
 }
 
 /// The record as one JSON document.
-pub(super) fn document(record: &Record, recorded: bool) -> Result<String, CliError> {
+pub(super) fn document(record: &Record, recorded: bool) -> Result<serde_json::Value, CliError> {
     let digest = record.digest().map_err(|error| CliError::trouble(error.to_string()))?;
     let document = serde_json::json!({
         "schema": "probity/record/1",
@@ -195,5 +201,5 @@ pub(super) fn document(record: &Record, recorded: bool) -> Result<String, CliErr
         "record_digest": digest,
         "record": record,
     });
-    Ok(format!("{document:#}\n"))
+    Ok(document)
 }

@@ -6,4 +6,4 @@ mod human;
 mod text;
 
 pub use human::{Human, Style};
-pub use text::{escape, without_codes};
+pub use text::{escape, escape_in_json, without_codes};

@@ -5,13 +5,31 @@
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
-        let hidden = c.is_control()
-            || matches!(c,
-                '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}'
-                | '\u{61c}' | '\u{e0000}'..='\u{e007f}');
-        if hidden { out.extend(c.escape_unicode()) } else { out.push(c) }
+        if is_hidden(c) { out.extend(c.escape_unicode()) } else { out.push(c) }
     }
     out
+}
+
+/// The same for a JSON document, in which they become `\u…`: it says what it said, to whoever parses it. Control
+/// characters in texts are written so already; those between texts are its line ends.
+pub fn escape_in_json(document: &str) -> String {
+    let mut out = String::with_capacity(document.len());
+    for c in document.chars() {
+        if c != '\n' && is_hidden(c) {
+            let mut units = [0; 2];
+            out.extend(c.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")));
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}'
+            | '\u{61c}' | '\u{e0000}'..='\u{e007f}')
 }
 
 /// What a program wrote for a terminal, as text: escape sequences (colours, cursor movements, titles) go, and of a
@@ -35,6 +53,10 @@ mod tests {
     fn nothing_steers_the_terminal() {
         assert_eq!(escape("a\x1b[31mb\r\n"), "a\\u{1b}[31mb\\u{d}\\u{a}");
         assert_eq!(escape("x\u{202e}y\u{200b}\u{9b}"), "x\\u{202e}y\\u{200b}\\u{9b}");
+        let document = serde_json::json!({ "a": "x\u{9b}\u{202e}\u{e0001}\u{7f}é😀\n" });
+        let written = escape_in_json(&format!("{document:#}"));
+        assert_eq!(written, "{\n  \"a\": \"x\\u009b\\u202e\\udb40\\udc01\\u007fé😀\\n\"\n}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&written).unwrap(), document);
         assert_eq!(escape("plain é 漢 😀"), "plain é 漢 😀");
     }
 }

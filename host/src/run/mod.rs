@@ -19,7 +19,7 @@ use crate::model::{
 use crate::native::{self, Ending, Environment, Job, Stop};
 use crate::plan::{Base, Plan, Unit, Work};
 use crate::store::Logs;
-use crate::subject::{Committed, Snapshot, SnapshotError, Workspace};
+use crate::subject::{Committed, Over, Snapshot, SnapshotError, Workspace};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
@@ -67,12 +67,8 @@ pub fn execute(plan: &Plan, around: &Surroundings<'_>, sink: &mut dyn FnMut(&Eve
     let clock = around.clock;
     let sources = Sources::new(around.snapshot, &around.workspace.root, around.workspace.repository.as_ref())
         .map_err(|source| SnapshotError::Read { path: ".".to_owned(), source })?;
-    let mut runner = Runner {
-        around,
-        deadline: plan.timeout.map(|timeout| Instant::now() + timeout),
-        sources: Arc::new(sources),
-        stopped: None,
-    };
+    let mut runner =
+        Runner { around, deadline: around.workspace.patience.deadline(), sources: Arc::new(sources), stopped: None };
     sink(&Event::RunStarted {
         run: around.run.clone(),
         scenario: plan.scenario.clone(),
@@ -105,10 +101,12 @@ pub fn execute(plan: &Plan, around: &Surroundings<'_>, sink: &mut dyn FnMut(&Eve
         done.push((row, record));
     }
     let (rows, records): (Vec<Row>, Vec<RecordRow>) = done.into_iter().unzip();
-    let moved = moved(plan, &runner, around)?;
+    let moved = moved(plan, &mut runner, around)?;
     let mut outcome = RunOutcome::of(&rows);
-    if runner.stopped == Some(Stopped::Budget) {
-        outcome = outcome.min(RunOutcome::TimedOut);
+    match runner.stopped {
+        Some(Stopped::Signal) => outcome = outcome.min(RunOutcome::Interrupted),
+        Some(Stopped::Budget) => outcome = outcome.min(RunOutcome::TimedOut),
+        None => {}
     }
     if !moved.is_empty() {
         outcome = outcome.min(RunOutcome::Stale);
@@ -149,12 +147,17 @@ pub fn execute(plan: &Plan, around: &Surroundings<'_>, sink: &mut dyn FnMut(&Eve
 
 /// What moved under the run. Where no command ran, every byte that was used was checked against the digest that
 /// the verdict names, and a look is not needed.
-fn moved(plan: &Plan, runner: &Runner<'_>, around: &Surroundings<'_>) -> Result<Vec<String>, SnapshotError> {
+fn moved(plan: &Plan, runner: &mut Runner<'_>, around: &Surroundings<'_>) -> Result<Vec<String>, SnapshotError> {
     let mut moved = runner.sources.moved();
     let commands = plan.units.iter().any(|unit| unit.work.kind() == CheckKind::Command);
-    if commands && !around.snapshot.revision {
-        let later = around.workspace.snapshot(Some(around.snapshot))?;
-        moved.extend(around.snapshot.moved(&later));
+    // A run that was stopped is no verdict on anything, whatever moved.
+    if commands && !around.snapshot.revision && !runner.interrupted() && runner.stopped.is_none() {
+        match (around.workspace.snapshot(Some(around.snapshot)), around.workspace.patience.over()) {
+            (Ok(later), _) => moved.extend(around.snapshot.moved(&later)),
+            (Err(_), Some(Over::Stopped)) => runner.stopped = Some(Stopped::Signal),
+            (Err(_), Some(Over::Late)) => runner.stopped = Some(Stopped::Budget),
+            (Err(error), None) => return Err(error),
+        }
     }
     moved.sort();
     moved.dedup();
@@ -265,6 +268,9 @@ impl Runner<'_> {
             if stop == Stop::Interrupted {
                 self.stopped = Some(Stopped::Signal);
             }
+        }
+        if self.around.workspace.patience.over() == Some(Over::Stopped) {
+            self.stopped = Some(Stopped::Signal);
         }
         self.stopped == Some(Stopped::Signal)
     }

@@ -46,17 +46,18 @@ impl Logs {
         file.sync_data()?;
         let size = file.metadata()?.len();
         file.seek(SeekFrom::Start(0))?;
-        Ok(Log { path: self.relative(check.as_str()), size, digest: Digest::of_reader(file)? })
+        // What a straggler writes meanwhile is not part of it, however much that is.
+        Ok(Log { path: self.relative(check.as_str()), size, digest: Digest::of_reader(file.take(size))? })
     }
 
-    /// Writes `verify.log`: each check that left a log, under a line with its name.
-    pub fn combine(&self, checks: &[CheckId]) -> io::Result<()> {
+    /// Writes `verify.log`: what each of these logs was when its check had ended, under a line with the check's name.
+    pub fn combine<'a>(&self, logs: impl Iterator<Item = (&'a CheckId, &'a Log)>) -> io::Result<()> {
         let path = self.state.join(self.relative("verify"));
         let mut combined = OpenOptions::new().append(true).create_new(true).mode(0o600).open(path)?;
-        for check in checks {
-            let Ok(mut part) = open(&self.state, &self.run, check.as_str()) else { continue };
+        for (check, log) in logs {
+            let Ok(part) = open(&self.state, &self.run, check.as_str()) else { continue };
             writeln!(combined, "==> {check} <==")?;
-            io::copy(&mut part, &mut combined)?;
+            io::copy(&mut part.take(log.size), &mut combined)?;
             writeln!(combined)?;
         }
         combined.sync_data()

@@ -1,14 +1,17 @@
 //! What differs between a base and a subject, path by path.
 //!
 //! A file counts as unchanged if its bytes are those of the base's object, or are what git makes of them here. A file
-//! is renamed if exactly one file that is gone has the very contents that exactly one file that is new has.
+//! is renamed if exactly one file that is gone has the very contents that exactly one file that is new has. Of a
+//! submodule the base has no more than a commit: it counts as modified if it is at another one or differs from that, and
+//! so does everything in it, or what differs in it.
 
 use super::blob::blob_id;
+use super::collect::absent;
 use super::entry::{Entry, Kind};
 use super::git::Committed;
 use super::revision::{Revision, kind_of_mode};
 use super::snapshot::Snapshot;
-use crate::model::{Change, ChangeKind};
+use crate::model::{Change, ChangeKind, Digest};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What became of the base's files, sorted bytewise by path. Paths that are not UTF-8 are left out, since nobody who
@@ -28,31 +31,42 @@ impl Changes {
         let id = |entry: &Entry, like: &str| {
             entry.git_id(like).or_else(|| read(entry).map(|contents| blob_id(like, &contents)))
         };
-        let of_contents = |kind: Kind| matches!(kind, Kind::File | Kind::Executable | Kind::Symlink);
         let mut all: BTreeMap<&str, (Option<&Committed>, Option<&Entry>)> = BTreeMap::new();
-        for entry in base.entries.iter().filter(|entry| of_contents(kind_of_mode(entry.mode))) {
+        for entry in &base.entries {
             let Ok(path) = std::str::from_utf8(&entry.path) else { continue };
             all.entry(path).or_default().0 = Some(entry);
         }
-        for entry in &subject.entries {
+        for entry in subject.entries.iter().filter(|entry| !matches!(entry.kind, Kind::Unreadable | Kind::Special)) {
             let Ok(path) = std::str::from_utf8(&entry.path) else { continue };
-            // What a sparse checkout left out is where it was.
-            if entry.kind == Kind::LeftOut {
-                all.remove(path);
-            } else if of_contents(entry.kind) {
-                all.entry(path).or_default().1 = Some(entry);
-            }
+            all.entry(path).or_default().1 = Some(entry);
         }
+        let inside = Inside::of(base, subject);
         let (mut gone, mut new, mut list) = (Vec::new(), Vec::new(), Vec::new());
         let change = |path: &str, kind| Change { path: path.to_owned(), kind, previous_path: None };
         for (path, pair) in all {
             match pair {
                 (Some(before), None) => gone.push((path, before)),
-                (None, Some(entry)) => new.push((path, entry)),
+                (None, Some(entry)) => match inside.submodule(path) {
+                    None => new.push((path, entry)),
+                    Some(Submodule::Moved) => list.push(change(path, ChangeKind::Modified)),
+                    // What its own commit has is as it was, and so are repositories inside that did not move.
+                    Some(Submodule::Stayed) if entry.blob.is_none() && entry.kind != Kind::Submodule => {
+                        list.push(change(path, ChangeKind::Modified));
+                    }
+                    Some(Submodule::Stayed) => {}
+                },
                 (Some(before), Some(entry)) => {
-                    let same_kind = kind_of_mode(before.mode) == entry.kind;
-                    let may_be = entry.git_id(&before.id).is_some() || before.size == Some(entry.size);
-                    if !(same_kind && may_be && id(entry, &before.id).as_deref() == Some(&before.id)) {
+                    let same = match entry.kind {
+                        Kind::LeftOut => entry.digest == Digest::of(&absent(before.mode, &before.id)),
+                        Kind::Submodule => stayed(before, entry) && !subject.dirty_inside.contains(&entry.path),
+                        kind => {
+                            let may_be = entry.git_id(&before.id).is_some() || before.size == Some(entry.size);
+                            kind_of_mode(before.mode) == kind
+                                && may_be
+                                && id(entry, &before.id).as_deref() == Some(&before.id)
+                        }
+                    };
+                    if !same {
                         list.push(change(path, ChangeKind::Modified));
                     }
                 }
@@ -80,19 +94,74 @@ impl Changes {
     }
 }
 
+/// What became of a submodule that the base has too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Submodule {
+    /// It is at the same commit, whatever else differs in it.
+    Stayed,
+    /// It is at another one.
+    Moved,
+}
+
+/// Whether a submodule is at the commit that the base has it at.
+fn stayed(before: &Committed, entry: &Entry) -> bool {
+    let format = if before.id.len() == 64 { "sha256" } else { "sha1" };
+    before.mode == 0o160_000 && entry.digest == Digest::of(format!("{format}:{}", before.id).as_bytes())
+}
+
+/// The submodules that a base and a subject share, and what is nested in them. Of a repository in a submodule the base says
+/// nothing: it moved if something in the submodule did.
+struct Inside<'a>(BTreeMap<&'a str, Submodule>);
+
+impl<'a> Inside<'a> {
+    fn of(base: &Revision, subject: &'a Snapshot) -> Self {
+        let mut inside = Self(BTreeMap::new());
+        // In this order what holds comes before what is held.
+        for entry in subject.entries.iter().filter(|entry| entry.kind == Kind::Submodule) {
+            let Ok(path) = std::str::from_utf8(&entry.path) else { continue };
+            let same = match base.entry(&entry.path).filter(|before| before.mode == 0o160_000) {
+                Some(before) => stayed(before, entry),
+                None => match inside.holder(path) {
+                    Some((holder, state)) => {
+                        state == Submodule::Stayed && !subject.dirty_inside.contains(holder.as_bytes())
+                    }
+                    None => continue,
+                },
+            };
+            inside.0.insert(path, if same { Submodule::Stayed } else { Submodule::Moved });
+        }
+        inside
+    }
+
+    /// The innermost one that holds this path.
+    fn holder(&self, path: &str) -> Option<(&str, Submodule)> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let above = |(at, _)| self.0.get_key_value(&path[..at]).map(|(path, state)| (*path, *state));
+        path.rmatch_indices('/').find_map(above)
+    }
+
+    /// What became of the innermost one that is or holds this path.
+    fn submodule(&self, path: &str) -> Option<Submodule> {
+        self.0.get(path).copied().or_else(|| self.holder(path).map(|(_, state)| state))
+    }
+}
+
 fn renames(
     gone: &[(&str, &Committed)],
     new: &[(&str, &Entry)],
     id: impl Fn(&Entry, &str) -> Option<String>,
 ) -> BTreeMap<String, String> {
     let mut before: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for (path, entry) in gone.iter().filter(|(_, entry)| entry.size != Some(0)) {
+    let is_file = |entry: &Committed| kind_of_mode(entry.mode) != Kind::LeftOut && entry.size != Some(0);
+    for (path, entry) in gone.iter().filter(|(_, entry)| is_file(entry)) {
         before.entry(&entry.id).or_default().push(path);
     }
     let sizes: BTreeSet<Option<u64>> = gone.iter().map(|(_, entry)| entry.size).collect();
     let mut after: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     let Some((_, like)) = gone.first() else { return BTreeMap::new() };
-    for (path, entry) in new {
+    for (path, entry) in new.iter().filter(|(_, entry)| entry.kind != Kind::Submodule) {
         if entry.git_id(&like.id).is_none() && !sizes.contains(&Some(entry.size)) {
             continue;
         }

@@ -4,7 +4,9 @@
 use super::error::SnapshotError;
 use super::git::{Committed, GitError, Listing, Repository};
 use super::memory::{Known, Trees};
+use super::patience::Patience;
 use super::trees;
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fmt;
 use std::io;
@@ -28,6 +30,8 @@ pub(super) struct Candidate {
     pub(super) committed: Option<Committed>,
     /// The mode in the index of what is tracked.
     pub(super) indexed: Option<u32>,
+    /// Of what is left out: what the index says is in it, as mode and id.
+    pub(super) absent: Vec<u8>,
     /// Which of the sources tracks it.
     pub(super) source: usize,
 }
@@ -42,6 +46,7 @@ impl Candidate {
             commit: None,
             committed: None,
             indexed: None,
+            absent: Vec::new(),
             source: 0,
         }
     }
@@ -85,7 +90,7 @@ pub(super) struct Source {
     /// The part of it that is verified.
     below: Vec<u8>,
     /// Where it stands in the subject.
-    at: Vec<u8>,
+    pub(super) at: Vec<u8>,
 }
 
 impl Source {
@@ -110,18 +115,20 @@ pub(super) type Names<'scope> = ScopedJoinHandle<'scope, Result<Listing, GitErro
 pub(super) struct Collected<'a> {
     known: Known<'a>,
     exclude: &'a Exclude,
+    patience: &'a Patience,
     pub(super) candidates: Vec<Candidate>,
     pub(super) sources: Vec<Source>,
     /// The trees of the commits that are checked out.
     pub(super) trees: Trees,
-    /// Whether the names alone show a difference to the commit.
-    pub(super) dirty: bool,
+    /// The sources that names and the index alone show to differ from their commits.
+    pub(super) dirty: BTreeSet<usize>,
 }
 
 impl<'a> Collected<'a> {
     /// Nothing yet.
-    pub(super) fn new(known: Known<'a>, exclude: &'a Exclude) -> Self {
-        Self { known, exclude, candidates: Vec::new(), sources: Vec::new(), trees: Trees::new(), dirty: false }
+    pub(super) fn new(known: Known<'a>, exclude: &'a Exclude, patience: &'a Patience) -> Self {
+        let (candidates, sources) = (Vec::new(), Vec::new());
+        Self { known, exclude, patience, candidates, sources, trees: Trees::new(), dirty: BTreeSet::new() }
     }
 
     /// Adds what belongs to a repository: what it tracks, what it neither tracks nor ignores, and the same of every
@@ -158,26 +165,34 @@ impl<'a> Collected<'a> {
         // Git lists in this order; that it does is not relied on.
         tracked.sort_by(|a, b| a.path.cmp(&b.path));
         let mut committed = tree.iter().peekable();
-        let source = self.sources.len();
+        let (source, mut differs) = (self.sources.len(), false);
         let here = Source { repository: repository.clone(), below: below.to_vec(), at: at.to_vec() };
         self.sources.push(here.clone());
         for entry in tracked {
             // What the commit has and the index has not was removed.
             while let Some(removed) = committed.next_if(|committed| committed.path < entry.path) {
-                self.dirty |= here.to_subject(&removed.path).is_some();
+                differs |= here.to_subject(&removed.path).is_some();
             }
             let committed = committed.next_if(|committed| committed.path == entry.path).cloned();
             let Some(path) = here.to_subject(&entry.path) else { continue };
+            // What is staged would be committed, whatever lies in the working tree.
+            let staged =
+                |committed: &Committed| entry.id.as_ref() != Some(&committed.id) || entry.mode != committed.mode;
+            differs |= committed.as_ref().is_none_or(staged);
             let (left_out, indexed) = (entry.skipped, Some(entry.mode));
+            let absent = match &entry.id {
+                Some(id) if left_out || entry.mode == 0o160_000 => absent(entry.mode, id),
+                _ => Vec::new(),
+            };
             let candidate =
-                Candidate { tracked: true, left_out, committed, indexed, source, ..Candidate::untracked(path) };
+                Candidate { tracked: true, left_out, committed, indexed, absent, source, ..Candidate::untracked(path) };
             if entry.mode == 0o160_000 {
                 self.nested(repository, &entry.path, candidate)?;
             } else {
                 self.candidates.push(candidate);
             }
         }
-        self.dirty |= committed.any(|removed| here.to_subject(&removed.path).is_some());
+        differs |= committed.any(|removed| here.to_subject(&removed.path).is_some());
         let unlisted = unlisted.into_iter().filter_map(|path| here.to_subject(&path)).map(Candidate::unlisted);
         self.candidates.extend(unlisted.filter(|candidate| !self.exclude.covers(&candidate.path)));
         for path in untracked {
@@ -186,12 +201,16 @@ impl<'a> Collected<'a> {
             if self.exclude.covers(&inside) {
                 continue;
             }
-            self.dirty = true;
+            differs = true;
+            let candidate = Candidate { source, ..Candidate::untracked(inside) };
             if let Some(folder) = path.strip_suffix(b"/") {
-                self.nested(repository, folder, Candidate::untracked(inside))?;
+                self.nested(repository, folder, candidate)?;
             } else {
-                self.candidates.push(Candidate::untracked(inside));
+                self.candidates.push(candidate);
             }
+        }
+        if differs {
+            self.dirty.insert(source);
         }
         Ok(())
     }
@@ -207,11 +226,18 @@ impl<'a> Collected<'a> {
             // Git looks no further where a submodule should be; commands see what was put there all the same.
             let before = self.candidates.len();
             self.folder(&outer.top.join(OsStr::from_bytes(folder)), &candidate.path, false)?;
-            self.dirty |= self.candidates.len() > before;
+            if self.candidates.len() > before {
+                self.dirty.insert(candidate.source);
+            }
         }
         self.candidates.push(Candidate { left_out, commit, ..candidate });
         Ok(())
     }
+}
+
+/// What stands for the contents of what git tracks and is not here: the mode and the id it is tracked with.
+pub(super) fn absent(mode: u32, id: &str) -> Vec<u8> {
+    format!("{mode:o} {id}").into_bytes()
 }
 
 fn join(at: &[u8], inside: &[u8]) -> Vec<u8> {
@@ -254,6 +280,7 @@ impl Collected<'_> {
                 })
                 .build();
             for entry in walker {
+                self.patience.check().map_err(|source| SnapshotError::Read { path: ".".to_owned(), source })?;
                 let inside = |path: &Path| join(at, path.strip_prefix(folder).unwrap_or(path).as_os_str().as_bytes());
                 let found = match entry {
                     Ok(entry) if entry.depth() == 0 || entry.file_type().is_some_and(|kind| kind.is_dir()) => continue,

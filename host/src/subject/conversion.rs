@@ -5,6 +5,7 @@
 //! called, so what it would make stays unknown.
 
 use super::blob::blob_id;
+use super::git::Settings;
 use crate::model::hex;
 
 /// A file larger than this is compared only as it lies there, and by its LFS pointer: line ends and encodings need all of
@@ -56,12 +57,16 @@ pub(super) enum Encoding {
 }
 
 impl Rules {
-    /// What the values of [`ATTRIBUTES`] come to. `autocrlf` is whether `core.autocrlf` is `true` or `input`.
-    pub(super) fn of(values: &[&[u8]; 6], autocrlf: bool) -> Self {
+    /// What the values of [`ATTRIBUTES`] come to, with these settings.
+    pub(super) fn of(values: &[&[u8]; 6], settings: Settings) -> Self {
+        let Settings { autocrlf, lfs, file_mode: _ } = settings;
         let [text, crlf, eol, ident, encoding, filter] = *values;
         match filter {
             b"unspecified" | b"unset" | b"set" => {}
-            b"lfs" => return Self::Lfs,
+            b"lfs" if lfs => return Self::Lfs,
+            b"lfs" => {
+                return Self::Unknown("Git LFS is not set up here, and git would commit the file itself".to_owned());
+            }
             other => return Self::Unknown(format!("the filter `{}` is not run", String::from_utf8_lossy(other))),
         }
         let said = |value: &[u8]| match value {
@@ -258,7 +263,7 @@ mod tests {
                 let (name, value) = word.split_once('=').unwrap();
                 values[ATTRIBUTES.iter().position(|known| *known == name).unwrap()] = value.as_bytes();
             }
-            Rules::of(&values, autocrlf)
+            Rules::of(&values, Settings { autocrlf, file_mode: true, lfs: true })
         };
         let ends = |text, autocrlf| match rules(text, autocrlf) {
             Rules::Builtin { ends, .. } => ends,

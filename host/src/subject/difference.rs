@@ -8,8 +8,8 @@ use super::collect::{Candidate, Collected, Source};
 use super::conversion::{MAX_CONVERTED, Rules, lfs_pointer};
 use super::entry::{Converted, Entry, Kind};
 use super::error::SnapshotError;
-use super::git::Settings;
 use super::look::Looked;
+use super::patience::Patience;
 use crate::model::{Digest, Remark};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -82,11 +82,11 @@ fn settle_one(
     learnt: &AtomicBool,
 ) -> Result<Vec<Remark>, SnapshotError> {
     let mut remarks = Vec::new();
-    let Settings { autocrlf, file_mode } = source.repository.settings()?;
+    let settings = source.repository.settings()?;
     let mut contents = Vec::new();
     for at in differ {
         let (candidate, Some(entry)) = (&collected.candidates[*at], &mut looked[*at]) else { continue };
-        if !file_mode && other_bit(candidate, entry) {
+        if !settings.file_mode && other_bit(candidate, entry) {
             entry.kind = if candidate.indexed == Some(EXECUTABLE) { Kind::Executable } else { Kind::File };
         }
         if other_contents(candidate, entry) {
@@ -103,10 +103,12 @@ fn settle_one(
     }
     let paths: Vec<&[u8]> = contents.iter().map(|(_, path)| path.as_slice()).collect();
     let rules = source.repository.attributes(&paths)?;
-    for ((at, _), values) in contents.iter().zip(rules) {
+    for ((at, path), values) in contents.iter().zip(rules) {
+        let read = |source| SnapshotError::Read { path: String::from_utf8_lossy(path).into_owned(), source };
+        source.repository.patience.check().map_err(read)?;
         let (Some(committed), Some(entry)) = (&collected.candidates[*at].committed, &mut looked[*at]) else { continue };
         let values = values.each_ref().map(Vec::as_slice);
-        let rules = Rules::of(&values, autocrlf);
+        let rules = Rules::of(&values, settings);
         if rules.keep_all() {
             continue;
         }
@@ -115,7 +117,7 @@ fn settle_one(
             known.same
         } else {
             learnt.store(true, Ordering::Relaxed);
-            makes(root, entry, &rules, &committed.id)
+            makes(root, entry, &rules, &committed.id, &source.repository.patience)
         };
         let why = match &rules {
             Rules::Unknown(why) => Some(why.clone()),
@@ -148,11 +150,11 @@ fn remark(path: &[u8], why: &str) -> Remark {
 }
 
 /// Whether git makes that blob of the contents, which are read again: those that have the entry's digest, or none.
-fn makes(root: &Root, entry: &Entry, rules: &Rules, id: &str) -> bool {
+fn makes(root: &Root, entry: &Entry, rules: &Rules, id: &str, patience: &Patience) -> bool {
     let made = match rules {
         Rules::Builtin { .. } if entry.size > MAX_CONVERTED => Ok(false),
         Rules::Builtin { .. } => contents(root, entry).map(|bytes| bytes.is_some_and(|bytes| rules.makes(&bytes, id))),
-        Rules::Lfs => pointer(root, entry)
+        Rules::Lfs => pointer(root, entry, patience)
             .map(|pointer| pointer.is_some_and(|pointer| super::blob::blob_id(id, pointer.as_bytes()) == id)),
         Rules::Unknown(_) => Ok(false),
     };
@@ -166,9 +168,9 @@ fn contents(root: &Root, entry: &Entry) -> io::Result<Option<Vec<u8>>> {
     Ok((Digest::of(&bytes) == entry.digest).then_some(bytes))
 }
 
-fn pointer(root: &Root, entry: &Entry) -> io::Result<Option<String>> {
+fn pointer(root: &Root, entry: &Entry, patience: &Patience) -> io::Result<Option<String>> {
     use sha2::Digest as _;
-    let mut file = root.file(&entry.path)?.take(entry.size.saturating_add(1));
+    let mut file = patience.reading(root.file(&entry.path)?).take(entry.size.saturating_add(1));
     let mut buffer = vec![0; 1 << 16];
     let (mut sha, mut whole, mut size) = (sha2::Sha256::new(), blake3::Hasher::new(), 0);
     loop {

@@ -33,9 +33,10 @@ fn both_ways<T: PartialEq + Debug>(
 pub(crate) fn listing(input: &[u8]) {
     let print = |Listing { tracked, untracked, .. }: &Listing| {
         let mut output = Vec::new();
-        for Indexed { path, mode, skipped } in tracked {
+        for Indexed { path, mode, id, skipped } in tracked {
             let tag = if *skipped { 'S' } else { 'H' };
-            output.extend_from_slice(format!("{tag} {mode:06o} {:040} 0\t", 0).as_bytes());
+            let (id, stage) = id.as_ref().map_or_else(|| ("0".repeat(40), 2), |id| (id.clone(), 0));
+            output.extend_from_slice(format!("{tag} {mode:06o} {id} {stage}\t").as_bytes());
             output.extend_from_slice(path);
             output.push(0);
         }
@@ -50,7 +51,8 @@ pub(crate) fn listing(input: &[u8]) {
             if number % 3 == 0 {
                 made.untracked.push(path);
             } else if made.tracked.last().is_none_or(|last| last.path != path) {
-                made.tracked.push(Indexed { path, mode: MODES[number % 4], skipped: number % 3 == 1 });
+                let id = (number % 5 > 0).then(|| format!("{number:040x}"));
+                made.tracked.push(Indexed { path, mode: MODES[number % 4], id, skipped: number % 3 == 1 });
             }
         }
         made

@@ -10,16 +10,22 @@ mod batch;
 pub(super) use batch::Batch;
 
 use super::conversion::ATTRIBUTES;
+use super::history;
+use super::patience::Patience;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 /// No call takes longer on a healthy repository; a hung file system must not hang the run.
 const TIME_LIMIT: Duration = Duration::from_mins(2);
+
+/// How often it is asked whether anybody still waits.
+const SLICE: Duration = Duration::from_millis(100);
 
 /// Settings that win over whatever the repository says.
 const SETTINGS: &[&str] = &[
@@ -28,6 +34,10 @@ const SETTINGS: &[&str] = &[
     "safe.bareRepository=explicit",
     "protocol.allow=never",
     "core.quotePath=false",
+    // Said to us, not to a person: a name of two things is told from the rest by it.
+    "core.warnAmbiguousRefs=true",
+    // What it says of commits and their parents is checked by nobody.
+    "core.commitGraph=false",
     "core.untrackedCache=false",
     // A repository that says otherwise hides `readme` behind a tracked `README`. Where the file system itself takes both
     // for one, git has to know.
@@ -72,12 +82,17 @@ pub enum GitError {
     /// An object is not there: a shallow or partial clone has not all of them.
     #[error("git has no object {0}\nhelp: fetch what is missing: this clone has not all objects")]
     NoObject(String),
-    /// A tree of a commit is one that no folder could be.
+    /// More than one thing has this name.
     #[error(
-        "the tree {id} of the repository {why}\nhelp: it was made by hand or is damaged; git itself would not check it out"
+        "`{0}` names more than one thing in this repository\nhelp: write it in full, as `refs/heads/…`, `refs/remotes/…` or `refs/tags/…`"
+    )]
+    Ambiguous(String),
+    /// An object is one that no folder could hold.
+    #[error(
+        "the object {id} of the repository {why}\nhelp: it was made by hand or is damaged; git itself would not check it out"
     )]
     Tree {
-        /// The tree.
+        /// The object.
         id: String,
         /// What is wrong with it.
         why: String,
@@ -115,6 +130,7 @@ pub struct Repository {
     pub commit: Option<String>,
     /// The top of the repository around all others that it was reached through.
     tree: PathBuf,
+    pub(super) patience: Patience,
 }
 
 /// An entry of the index.
@@ -124,6 +140,8 @@ pub struct Indexed {
     pub path: Vec<u8>,
     /// The mode as git writes it: `100644`, `100755`, `120000`, `160000`.
     pub mode: u32,
+    /// The object id, hexadecimal. None while a merge has not settled on one.
+    pub id: Option<String>,
     /// Whether a sparse checkout left it out.
     pub skipped: bool,
 }
@@ -146,6 +164,8 @@ pub struct Settings {
     pub autocrlf: bool,
     /// Whether the executable bit of the file system means anything.
     pub file_mode: bool,
+    /// Whether anything is said to run for Git LFS; where nothing is, git keeps its files as they are.
+    pub lfs: bool,
 }
 
 /// An entry of a commit's tree: mode, object id in hexadecimal.
@@ -163,19 +183,20 @@ pub struct Committed {
 
 impl Repository {
     /// The repository that `folder` belongs to. None where neither it nor a folder above it has a `.git`.
-    pub fn discover(folder: &Path) -> Result<Option<Self>, GitError> {
+    pub fn discover(folder: &Path, patience: &Patience) -> Result<Option<Self>, GitError> {
         let folder = folder.canonicalize()?;
         // Without this look, "not a repository" and "not trusted" would be one answer of git.
         let marked = folder.ancestors().find(|above| above.join(".git").symlink_metadata().is_ok());
-        marked.map(|top| Self::at(top, top)).transpose()
+        marked.map(|top| Self::at(top, top, patience)).transpose()
     }
 
     /// The repository whose top is `folder`, which is absolute, without links, and has a `.git`; found in `tree`.
-    fn at(folder: &Path, tree: &Path) -> Result<Self, GitError> {
+    fn at(folder: &Path, tree: &Path, patience: &Patience) -> Result<Self, GitError> {
         let command = "rev-parse";
         let arguments =
             ["--path-format=absolute", "--show-toplevel", "--git-common-dir", "--show-object-format", "HEAD"];
-        let answer = call(folder, tree, command, &arguments)?;
+        let place = Place { folder, tree, patience };
+        let answer = call(place, command, &arguments)?;
         let not_top = |why: String| GitError::NotTop { folder: folder.display().to_string(), why };
         // Where the `.git` here is none, git goes on above; and `core.worktree` can name any folder. Either way it would
         // tell about other files than those that lie here. (The names may hold line ends, so they are not split at.)
@@ -197,7 +218,13 @@ impl Repository {
             (false, b"HEAD") => None,
             (false, _) => return Err(refusal(folder, command, &answer)),
         };
-        Ok(Self { top: folder.to_owned(), common: path(common), commit, tree: tree.to_owned() })
+        Ok(Self {
+            top: folder.to_owned(),
+            common: path(common),
+            commit,
+            tree: tree.to_owned(),
+            patience: patience.clone(),
+        })
     }
 
     /// The repository in `folder` of this one's working tree. None where none lies there, or where a link stands in the
@@ -206,13 +233,17 @@ impl Repository {
         let folder = self.top.join(OsStr::from_bytes(folder));
         let here = folder.canonicalize().is_ok_and(|real| real == folder);
         let marked = here && folder.join(".git").symlink_metadata().is_ok();
-        marked.then(|| Self::at(&folder, &self.tree)).transpose()
+        marked.then(|| Self::at(&folder, &self.tree, &self.patience)).transpose()
+    }
+
+    fn place(&self) -> Place<'_> {
+        Place { folder: &self.top, tree: &self.tree, patience: &self.patience }
     }
 
     /// What git tracks in the working tree, and what it neither tracks nor ignores.
     pub fn list(&self) -> Result<Listing, GitError> {
         let command = "ls-files";
-        let answer = call(&self.top, &self.tree, command, &["-z", "-s", "-v", "-c", "-o", "--exclude-standard"])?;
+        let answer = call(self.place(), command, &["-z", "-s", "-v", "-c", "-o", "--exclude-standard"])?;
         if !answer.success {
             return Err(refusal(&self.top, command, &answer));
         }
@@ -225,7 +256,7 @@ impl Repository {
         let command = "cat-file";
         let input = ids.iter().flat_map(|id| [id, "\n"]).collect::<String>();
         let arguments = ["--batch-check=%(objectname) %(objectsize)"];
-        let answer = call_with(&self.top, &self.tree, command, &arguments, input.as_bytes())?;
+        let answer = call_with(self.place(), command, &arguments, input.as_bytes())?;
         if !answer.success {
             return Err(refusal(&self.top, command, &answer));
         }
@@ -239,23 +270,18 @@ impl Repository {
         ids.iter().map(size).collect()
     }
 
-    /// The commit that a revision names, as `sha1:…` or `sha256:…`. None where it names none.
+    /// The commit that a revision names, as `sha1:…` or `sha256:…`. None where it names none. A name that is one of two
+    /// things is refused: git would take the tag, and whoever can push a tag would say what a branch is.
     pub fn resolve(&self, revision: &str) -> Result<Option<String>, GitError> {
-        let named = format!("{revision}^{{commit}}");
-        self.one_commit("rev-parse", &["--verify", "--quiet", "--end-of-options", &named])
-    }
-
-    /// The best common ancestor of two commits, by their ids in hexadecimal. None where there is none.
-    pub fn merge_base(&self, one: &str, other: &str) -> Result<Option<String>, GitError> {
-        self.one_commit("merge-base", &[one, other])
-    }
-
-    fn one_commit(&self, command: &'static str, arguments: &[&str]) -> Result<Option<String>, GitError> {
-        let answer = call(&self.top, &self.tree, command, arguments)?;
+        let (command, named) = ("rev-parse", format!("{revision}^{{commit}}"));
+        let answer = call(self.place(), command, &["--verify", "--end-of-options", &named])?;
+        if answer.stderr.contains("' is ambiguous") {
+            return Err(GitError::Ambiguous(revision.to_owned()));
+        }
         let id = answer.stdout.strip_suffix(b"\n").and_then(|id| std::str::from_utf8(id).ok());
         match id.filter(|id| answer.success && is_id(id)) {
             Some(id) => Ok(Some(format!("{}:{id}", if id.len() == 64 { "sha256" } else { "sha1" }))),
-            // Both fail where there is none, in words of many kinds.
+            // It fails where there is none, in words of many kinds.
             None => match refusal(&self.top, command, &answer) {
                 GitError::Failed { .. } => Ok(None),
                 other => Err(other),
@@ -263,16 +289,23 @@ impl Repository {
         }
     }
 
+    /// The best common ancestor of two commits, by their ids in hexadecimal. None where there is none.
+    pub fn merge_base(&self, one: &str, other: &str) -> Result<Option<String>, GitError> {
+        let id = history::meeting(self, one, other)?;
+        Ok(id.map(|id| format!("{}:{id}", if id.len() == 64 { "sha256" } else { "sha1" })))
+    }
+
     /// A reader of objects.
     pub(super) fn batch(&self) -> Result<Batch, GitError> {
-        Batch::start(prepared(&self.top, &self.tree, "cat-file", &["--batch"])?)
+        Batch::start(prepared(self.place(), "cat-file", &["--batch"])?, &self.patience)
     }
 
     /// What the configuration says of how files are kept. It is read like any other, and nothing that it names is run:
     /// `config` has no use for hooks, and starts a pager for a terminal only.
     pub fn settings(&self) -> Result<Settings, GitError> {
         let command = "config";
-        let answer = call(&self.top, &self.tree, command, &["-z", "--get-regexp", r"^core\.(autocrlf|filemode)$"])?;
+        let keys = r"^(core\.(autocrlf|filemode)|filter\.lfs\.(clean|process))$";
+        let answer = call(self.place(), command, &["-z", "--get-regexp", keys])?;
         // It fails without a word where nothing is set.
         if !answer.success && !answer.stderr.is_empty() {
             return Err(refusal(&self.top, command, &answer));
@@ -286,7 +319,7 @@ impl Repository {
         let command = "check-attr";
         let arguments: Vec<&str> = ["-z", "--stdin"].into_iter().chain(ATTRIBUTES).collect();
         let input = paths.iter().flat_map(|path| [path, &b"\0"[..]]).collect::<Vec<_>>().concat();
-        let answer = call_with(&self.top, &self.tree, command, &arguments, &input)?;
+        let answer = call_with(self.place(), command, &arguments, &input)?;
         if !answer.success {
             return Err(refusal(&self.top, command, &answer));
         }
@@ -298,7 +331,7 @@ impl Repository {
 pub fn version(folder: &Path) -> Result<(PathBuf, String), GitError> {
     let command = "version";
     let found = program(&search_path(folder))?;
-    let answer = call(folder, folder, command, &[])?;
+    let answer = call(Place { folder, tree: folder, patience: &Patience::default() }, command, &[])?;
     if !answer.success {
         return Err(refusal(folder, command, &answer));
     }
@@ -308,6 +341,15 @@ pub fn version(folder: &Path) -> Result<(PathBuf, String), GitError> {
 
 fn path(bytes: &[u8]) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(bytes))
+}
+
+/// Where git is called.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    folder: &'a Path,
+    /// The outermost tree that holds the folder: no program is taken from it.
+    tree: &'a Path,
+    patience: &'a Patience,
 }
 
 struct Answer {
@@ -351,8 +393,8 @@ fn program(path: &[PathBuf]) -> Result<PathBuf, GitError> {
 }
 
 /// Git, with everything that keeps it from running anything, about to be started in `folder`.
-fn prepared(folder: &Path, tree: &Path, command: &'static str, arguments: &[&str]) -> Result<Command, GitError> {
-    let search = search_path(tree);
+fn prepared(place: Place<'_>, command: &'static str, arguments: &[&str]) -> Result<Command, GitError> {
+    let search = search_path(place.tree);
     let mut git = Command::new(program(&search)?);
     // Only what git needs to find its own programs and the user's trust settings: whoever started us may be a
     // hook of another repository, and its GIT_DIR would point there.
@@ -379,22 +421,16 @@ fn prepared(folder: &Path, tree: &Path, command: &'static str, arguments: &[&str
     for setting in SETTINGS {
         git.arg("-c").arg(setting);
     }
-    git.arg(command).args(arguments).current_dir(folder);
+    git.arg(command).args(arguments).current_dir(place.folder);
     Ok(git)
 }
 
-fn call(folder: &Path, tree: &Path, command: &'static str, arguments: &[&str]) -> Result<Answer, GitError> {
-    call_with(folder, tree, command, arguments, b"")
+fn call(place: Place<'_>, command: &'static str, arguments: &[&str]) -> Result<Answer, GitError> {
+    call_with(place, command, arguments, b"")
 }
 
-fn call_with(
-    folder: &Path,
-    tree: &Path,
-    command: &'static str,
-    arguments: &[&str],
-    input: &[u8],
-) -> Result<Answer, GitError> {
-    let mut git = prepared(folder, tree, command, arguments)?;
+fn call_with(place: Place<'_>, command: &'static str, arguments: &[&str], input: &[u8]) -> Result<Answer, GitError> {
+    let mut git = prepared(place, command, arguments)?;
     git.stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() })
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
@@ -421,12 +457,17 @@ fn call_with(
             result.map(|_| bytes)
         });
         let started = Instant::now();
-        let late = done.recv_timeout(TIME_LIMIT).is_err();
-        if late {
+        let (mut late, mut over) = (false, Ok(()));
+        // A reader that went is one that has ended.
+        while !late && over.is_ok() && done.recv_timeout(SLICE) == Err(RecvTimeoutError::Timeout) {
+            (late, over) = (started.elapsed() >= TIME_LIMIT, place.patience.check());
+        }
+        if late || over.is_err() {
             let _ = child.kill();
         }
         let status = child.wait()?;
         tracing::debug!(command, ?arguments, elapsed = ?started.elapsed(), %status, "git");
+        over?;
         if late {
             return Err(GitError::TimedOut { command });
         }
@@ -456,12 +497,16 @@ pub(super) fn parse_listing(output: &[u8]) -> Result<Listing, String> {
             continue;
         }
         let (head, path) = split_tab(rest).ok_or_else(bad)?;
-        let mode = head.split(|byte| *byte == b' ').next().and_then(octal).ok_or_else(bad)?;
+        let mut head = head.split(|byte| *byte == b' ');
+        let (mode, id, stage) = (head.next().and_then(octal).ok_or_else(bad)?, head.next(), head.next());
+        let id = id.and_then(|id| std::str::from_utf8(id).ok()).filter(|id| is_id(id)).ok_or_else(bad)?;
+        let id = (stage == Some(b"0")).then(|| id.to_owned());
         // An unmerged path is there once for each side; the working tree has one file.
         if listing.tracked.last().is_some_and(|last: &Indexed| last.path == path) {
             continue;
         }
-        listing.tracked.push(Indexed { path: path.to_vec(), mode, skipped: tag[0].eq_ignore_ascii_case(&b'S') });
+        let skipped = tag[0].eq_ignore_ascii_case(&b'S');
+        listing.tracked.push(Indexed { path: path.to_vec(), mode, id, skipped });
     }
     Ok(listing)
 }
@@ -483,13 +528,12 @@ fn is_id(text: &str) -> bool {
 
 /// `config -z --get-regexp`: `KEY LF VALUE`, in order of growing precedence; a key alone is `true`.
 fn parse_settings(output: &[u8]) -> Settings {
-    let mut settings = Settings { autocrlf: false, file_mode: true };
+    let mut settings = Settings { autocrlf: false, file_mode: true, lfs: false };
     for record in records(output) {
         let mut parts = record.splitn(2, |byte| *byte == b'\n');
         let (key, value) = (parts.next().unwrap_or_default(), parts.next());
-        let value = value.map(|value| String::from_utf8_lossy(value).to_ascii_lowercase());
         // As git reads a boolean; what is none stops git itself, so it matters little here.
-        let on = match value.as_deref() {
+        let on = match value.map(|value| String::from_utf8_lossy(value).to_ascii_lowercase()).as_deref() {
             None => true,
             Some("" | "false" | "no" | "off") => false,
             Some(number) => number.parse::<i64>() != Ok(0),
@@ -497,6 +541,7 @@ fn parse_settings(output: &[u8]) -> Settings {
         match key {
             b"core.autocrlf" => settings.autocrlf = on,
             b"core.filemode" => settings.file_mode = on,
+            b"filter.lfs.clean" | b"filter.lfs.process" => settings.lfs |= value.is_some_and(|value| !value.is_empty()),
             _ => {}
         }
     }
@@ -538,19 +583,30 @@ mod tests {
     #[test]
     fn the_last_setting_counts() {
         let of = |text: &[u8]| {
-            let Settings { autocrlf, file_mode } = parse_settings(text);
+            let Settings { autocrlf, file_mode, lfs: _ } = parse_settings(text);
             (autocrlf, file_mode)
         };
         assert_eq!(of(b""), (false, true));
         assert_eq!(of(b"core.autocrlf\ninput\0core.filemode\nfalse\0"), (true, false));
         assert_eq!(of(b"core.autocrlf\ntrue\0core.autocrlf\nfalse\0core.filemode\0"), (false, true));
         assert_eq!(of(b"core.filemode\n0\0core.autocrlf\n1\0"), (true, false));
+        let lfs = |text: &[u8]| parse_settings(text).lfs;
+        assert!(lfs(b"filter.lfs.process\ngit-lfs filter-process\0") && lfs(b"filter.lfs.clean\nx\0"));
+        assert!(!lfs(b"filter.lfs.clean\n\0filter.lfs.process\0"));
     }
 
     #[test]
     fn names_may_hold_anything_but_nul() {
-        let output = b"H 100644 aa 0\ta\nb \xff\0S 100755 bb 0\tc\td\0h 120000 cc 0\tlink\0? new\n\0? nested/\0";
-        let listing = parse_listing(output).unwrap();
+        let id = "ab".repeat(20);
+        let line = |head: &str, path: &[u8]| [head.replace("ID", &id).as_bytes(), b"\t", path, b"\0"].concat();
+        let output = [
+            line("H 100644 ID 0", b"a\nb \xff"),
+            line("S 100755 ID 0", b"c\td"),
+            line("h 120000 ID 0", b"link"),
+            b"? new\n\0? nested/\0".to_vec(),
+        ];
+        let listing = parse_listing(&output.concat()).unwrap();
+        assert_eq!(listing.tracked[0].id, Some(id));
         let tracked: Vec<_> = listing.tracked.iter().map(|e| (e.path.as_slice(), e.mode, e.skipped)).collect();
         assert_eq!(
             tracked,
@@ -561,13 +617,18 @@ mod tests {
 
     #[test]
     fn an_unmerged_path_is_one_path() {
-        let listing = parse_listing(b"M 100644 aa 1\tx\0M 100644 bb 2\tx\0M 100644 cc 3\tx\0").unwrap();
-        assert_eq!(listing.tracked.len(), 1);
+        let of = |stage: u8| format!("M 100644 {} {stage}\tx\0", "ab".repeat(20));
+        let listing = parse_listing([of(1), of(2), of(3)].concat().as_bytes()).unwrap();
+        assert_eq!(
+            (listing.tracked.len(), &listing.tracked[0].id),
+            (1, &None),
+            "and nobody says which of its contents"
+        );
     }
 
     #[test]
     fn an_unexpected_answer_is_an_error() {
-        for bad in [&b"H"[..], b"H 100644 aa 0 no tab", b"H what aa 0\tx"] {
+        for bad in [&b"H"[..], b"H 100644 aa 0 no tab", b"H what aa 0\tx", b"H 100644 aa 0\tx"] {
             assert!(parse_listing(bad).is_err(), "{}", shown(bad));
         }
     }

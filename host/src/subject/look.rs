@@ -10,6 +10,7 @@ use super::entry::{Entry, Kind, StatKey};
 use super::error::SnapshotError;
 use super::git::Committed;
 use super::memory::Known;
+use super::patience::Patience;
 use super::pieces::{PIECE, Pieces, piece};
 use crate::model::Digest;
 use rustix::fs::{FileType, Stat};
@@ -25,11 +26,12 @@ pub(super) fn look_at_all(
     candidates: &[Candidate],
     known: Known<'_>,
     learnt: &AtomicBool,
+    patience: &Patience,
 ) -> Result<Vec<Looked>, SnapshotError> {
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(8);
     let share = candidates.len().div_ceil(threads).max(1);
     let parts: Vec<Result<Vec<Looked>, SnapshotError>> = std::thread::scope(|scope| {
-        let look = |part| scope.spawn(move || Looker { root, folder: None, known, learnt }.look_at(part));
+        let look = |part| scope.spawn(move || Looker { root, folder: None, known, learnt, patience }.look_at(part));
         let threads: Vec<_> = candidates.chunks(share).map(look).collect();
         threads
             .into_iter()
@@ -52,7 +54,7 @@ pub(super) fn untouched(root: &Root, known: Known<'_>) -> Vec<bool> {
     std::thread::scope(|scope| {
         let look = |part: &[Entry]| -> Vec<bool> {
             let learnt = AtomicBool::new(false);
-            let mut looker = Looker { root, folder: None, known, learnt: &learnt };
+            let mut looker = Looker { root, folder: None, known, learnt: &learnt, patience: &Patience::default() };
             let same = |entry: &Entry| looker.stat(&entry.path).is_ok_and(|(_, stat)| StatKey::of(&stat) == entry.stat);
             part.iter().map(same).collect()
         };
@@ -67,7 +69,8 @@ pub(super) fn untouched(root: &Root, known: Known<'_>) -> Vec<bool> {
 /// The file at `path` below `root`, outside of any subject. None where there is none.
 pub fn look_at(root: &Root, path: &[u8]) -> io::Result<Option<Entry>> {
     let candidate = Candidate::untracked(path.to_vec());
-    Looker { root, folder: None, known: Known::nothing(), learnt: &AtomicBool::new(false) }.look(&candidate)
+    let (learnt, patience) = (&AtomicBool::new(false), &Patience::default());
+    Looker { root, folder: None, known: Known::nothing(), learnt, patience }.look(&candidate)
 }
 
 struct Looker<'a> {
@@ -76,6 +79,7 @@ struct Looker<'a> {
     folder: Option<(Vec<u8>, io::Result<OwnedFd>)>,
     known: Known<'a>,
     learnt: &'a AtomicBool,
+    patience: &'a Patience,
 }
 
 impl Looker<'_> {
@@ -83,7 +87,7 @@ impl Looker<'_> {
         candidates
             .iter()
             .map(|candidate| {
-                self.look(candidate).map_err(|source| SnapshotError::Read {
+                self.patience.check().and_then(|()| self.look(candidate)).map_err(|source| SnapshotError::Read {
                     path: String::from_utf8_lossy(&candidate.path).into_owned(),
                     source,
                 })
@@ -118,8 +122,7 @@ impl Looker<'_> {
         let (opened, stat) = match self.stat(&candidate.path) {
             Ok(found) => found,
             Err(error) if is_absence(&error) => {
-                let left_out = || entry(candidate, Kind::LeftOut, b"", StatKey::default());
-                return Ok(candidate.left_out.then(left_out));
+                return Ok(candidate.left_out.then(|| absent(candidate)));
             }
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 return Ok(Some(entry(candidate, Kind::Unreadable, b"", StatKey::default())));
@@ -147,7 +150,8 @@ impl Looker<'_> {
                         // Another file than the one that was looked at is not known by what was seen of that one.
                         let key = if StatKey::of(&rustix::fs::fstat(&file)?) == key { key } else { StatKey::default() };
                         let expected = u64::try_from(stat.st_size).unwrap_or(0);
-                        let Hashed { size, digest, pieces, id } = hash(file, expected, committed)?;
+                        let Hashed { size, digest, pieces, id } =
+                            hash(self.patience.reading(file), expected, committed)?;
                         let blob = committed.map(|c| c.id.clone()).filter(|blob| id.as_ref() == Some(blob));
                         let kind = if stat.st_mode & 0o100 == 0 { Kind::File } else { Kind::Executable };
                         Entry { size, digest, pieces, blob, id, ..entry(candidate, kind, b"", key) }
@@ -166,8 +170,7 @@ impl Looker<'_> {
             // A tracked file whose place a folder took is gone; what the folder holds is listed by itself. The folder
             // of a submodule that was not initialised is left out.
             FileType::Directory => {
-                let left_out = || entry(candidate, Kind::LeftOut, b"", StatKey::default());
-                return Ok(candidate.left_out.then(left_out));
+                return Ok(candidate.left_out.then(|| absent(candidate)));
             }
             special => entry(candidate, Kind::Special, special_contents(special, &stat).as_bytes(), key),
         };
@@ -196,6 +199,13 @@ fn remembered(candidate: &Candidate, known: &Entry) -> Option<Entry> {
 fn split(path: &[u8]) -> (&[u8], &[u8]) {
     let cut = path.iter().rposition(|byte| *byte == b'/');
     cut.map_or((&b""[..], path), |at| (&path[..at], &path[at + 1..]))
+}
+
+/// The entry of what is tracked and left out here.
+fn absent(candidate: &Candidate) -> Entry {
+    let id = candidate.absent.rsplit(|byte| *byte == b' ').next().unwrap_or_default();
+    let id = std::str::from_utf8(id).ok().filter(|id| !id.is_empty()).map(str::to_owned);
+    Entry { id, ..entry(candidate, Kind::LeftOut, &candidate.absent, StatKey::default()) }
 }
 
 fn entry(candidate: &Candidate, kind: Kind, contents: &[u8], stat: StatKey) -> Entry {

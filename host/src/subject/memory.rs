@@ -372,7 +372,7 @@ mod tests {
         for name in ["a", "b"] {
             std::fs::write(folder.path().join(name), name).unwrap();
         }
-        let workspace = crate::subject::Workspace::of(folder.path()).unwrap();
+        let workspace = crate::subject::Workspace::of(folder.path(), &crate::subject::Patience::default()).unwrap();
         let first = workspace.snapshot(None).unwrap();
         let mut memory = first.remember().unwrap();
         // Until the clock has moved on, what was just written is read again.

@@ -2,13 +2,14 @@
 //!
 //! Whoever reads gets what the commit's id stands for or an error: each object is hashed and compared with its id.
 
+use super::collect::absent;
 use super::entry::{Entry, Kind, StatKey};
 use super::git::{Batch, Committed, GitError, Repository};
 use super::look::{Hashed, hash};
 use super::snapshot::{Snapshot, Workspace};
-use super::trees::{self, AHEAD};
+use super::trees::{self, AHEAD, LONGEST};
 use crate::model::Digest;
-
+use std::io::Read as _;
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
@@ -83,7 +84,10 @@ impl Workspace {
                 converted: None,
                 stat: StatKey::default(),
             };
-            if kind != Kind::LeftOut {
+            if kind == Kind::LeftOut {
+                let contents = absent(committed.mode, &committed.id);
+                (one.size, one.digest) = (contents.len() as u64, Digest::of(&contents));
+            } else {
                 while asked < AHEAD {
                     let Some(next) = coming.next() else { break };
                     batch.ask(&next.id)?;
@@ -91,7 +95,7 @@ impl Workspace {
                 }
                 asked -= 1;
                 if kind == Kind::Symlink {
-                    one.text = bytes(&mut batch, &committed.id)?;
+                    one.text = link(&mut batch, &committed.id)?;
                     (one.size, one.digest) = (one.text.len() as u64, Digest::of(&one.text));
                 } else {
                     let hashed = batch.answer("blob", &committed.id, |size, contents| hash(contents, size, None))?;
@@ -105,6 +109,20 @@ impl Workspace {
         let snapshot = Snapshot::new(entries, Some(revision.commit.clone()), Some(false), taken);
         Ok(Snapshot { revision: true, ..snapshot })
     }
+}
+
+/// The text of a link: no longer than a file system takes.
+fn link(batch: &mut Batch, id: &str) -> Result<Vec<u8>, GitError> {
+    let text = batch.answer("blob", id, |_, contents| {
+        let mut text = Vec::new();
+        contents.take(LONGEST as u64 + 1).read_to_end(&mut text)?;
+        Ok(text)
+    })?;
+    if text.len() > LONGEST {
+        let why = format!("is a link of more than {LONGEST} bytes");
+        return Err(GitError::Tree { id: id.to_owned(), why });
+    }
+    Ok(text)
 }
 
 fn bytes(batch: &mut Batch, id: &str) -> Result<Vec<u8>, GitError> {

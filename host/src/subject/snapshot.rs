@@ -1,15 +1,16 @@
 //! The snapshot: path, kind and content digest of every entry, taken once, in one order.
 
 use super::beneath::Root;
-use super::collect::{Collected, Exclude, Names};
+use super::collect::{Collected, Exclude, Names, Source};
 use super::difference;
 use super::entry::{Entry, Kind, tree_digest};
 use super::error::SnapshotError;
 use super::git::{GitError, Repository};
 use super::look::{self, look_at_all};
 use super::memory::{Known, Memory, Trees};
+use super::patience::Patience;
 use crate::model::{Digest, Remark};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,6 +27,8 @@ pub struct Workspace {
     /// Where the root is below the top of the repository.
     pub(super) below: Vec<u8>,
     exclude: Exclude,
+    /// How long looking at it may take.
+    pub patience: Patience,
 }
 
 /// A subject, taken.
@@ -44,6 +47,8 @@ pub struct Snapshot {
     /// What may be as the commit has it, though nobody can say so without running what a repository says: each with the
     /// reason. It counts as changed.
     pub unproven: Vec<Remark>,
+    /// The repositories inside that differ from their own commits, or hold one that does.
+    pub(super) dirty_inside: BTreeSet<Vec<u8>>,
     /// The trees of the commits that are checked out.
     pub(super) trees: Trees,
     /// Whether something had to be read for it that was not known before.
@@ -52,13 +57,14 @@ pub struct Snapshot {
 }
 
 impl Workspace {
-    /// The workspace of a folder, which must be absolute.
-    pub fn of(root: &Path) -> Result<Self, GitError> {
-        let repository = Repository::discover(root)?;
+    /// The workspace of a folder, which must be absolute. Whatever is asked of it ends with an error once patience is
+    /// over.
+    pub fn of(root: &Path, patience: &Patience) -> Result<Self, GitError> {
+        let repository = Repository::discover(root, patience)?;
         let real = root.canonicalize().map_err(GitError::Io)?;
         let below = repository.as_ref().and_then(|repository| real.strip_prefix(&repository.top).ok());
         let below = below.map(|below| below.as_os_str().as_bytes().to_vec()).unwrap_or_default();
-        Ok(Self { root: root.to_owned(), repository, below, exclude: Exclude::default() })
+        Ok(Self { root: root.to_owned(), repository, below, exclude: Exclude::default(), patience: patience.clone() })
     }
 
     /// The same without what is not tracked and whose path, relative to the root, `exclude` says yes to. What is tracked
@@ -90,7 +96,7 @@ impl Workspace {
         let clock = Instant::now();
         let taken = SystemTime::now();
         let learnt = AtomicBool::new(false);
-        let mut collected = Collected::new(known, &self.exclude);
+        let mut collected = Collected::new(known, &self.exclude, &self.patience);
         let root = Root::open(&self.root).map_err(|source| SnapshotError::Read { path: ".".to_owned(), source })?;
         let untouched = std::thread::scope(|scope| -> Result<_, SnapshotError> {
             let untouched = scope.spawn(|| look::untouched(&root, known));
@@ -103,24 +109,31 @@ impl Workspace {
         })?;
         let known = known.seen(&untouched);
         collected.candidates.sort_by(|a, b| a.path.cmp(&b.path));
-        let mut looked = look_at_all(&root, &collected.candidates, known, &learnt)?;
+        let mut looked = look_at_all(&root, &collected.candidates, known, &learnt, &self.patience)?;
         let unproven = difference::settle(&root, &collected, &mut looked, &learnt)?;
-        let mut dirty = collected.dirty;
+        let mut dirty = std::mem::take(&mut collected.dirty);
         let mut entries = Vec::with_capacity(looked.len());
         for (candidate, looked) in collected.candidates.iter().zip(looked) {
             let Some(entry) = looked else {
                 // Deleted in the working tree: not part of the subject, and a difference to the commit.
-                dirty |= candidate.committed.is_some();
+                dirty.extend(candidate.committed.as_ref().map(|_| candidate.source));
                 continue;
             };
-            dirty |= !difference::is_clean(candidate, &entry);
+            if !difference::is_clean(candidate, &entry) {
+                dirty.insert(candidate.source);
+            }
             entries.push(entry);
         }
         let commit = self.repository.as_ref().and_then(|repository| repository.commit.clone());
-        let snapshot = Snapshot::new(entries, commit, self.repository.is_some().then_some(dirty), taken);
+        let snapshot = Snapshot::new(entries, commit, self.repository.is_some().then_some(!dirty.is_empty()), taken);
+        let dirty: Vec<&[u8]> = dirty.iter().filter_map(|at| Some(collected.sources.get(*at)?.at.as_slice())).collect();
+        let within =
+            |at: &[u8], outer: &[u8]| at.strip_prefix(outer).is_some_and(|rest| matches!(rest, [] | [b'/', ..]));
+        let differs = |outer: &&Source| !outer.at.is_empty() && dirty.iter().any(|at| within(at, &outer.at));
+        let dirty_inside = collected.sources.iter().filter(differs).map(|source| source.at.clone()).collect();
         let learnt = learnt.into_inner() || known.trees.is_none_or(|known| !known.keys().eq(collected.trees.keys()));
         tracing::debug!(entries = snapshot.entries.len(), learnt, elapsed = ?clock.elapsed(), "snapshot");
-        Ok(Snapshot { unproven, trees: collected.trees, learnt, ..snapshot })
+        Ok(Snapshot { unproven, dirty_inside, trees: collected.trees, learnt, ..snapshot })
     }
 }
 
@@ -134,6 +147,7 @@ impl Snapshot {
             dirty,
             revision: false,
             unproven: Vec::new(),
+            dirty_inside: BTreeSet::new(),
             trees: Trees::new(),
             learnt: false,
             taken,
@@ -148,11 +162,11 @@ impl Snapshot {
     pub fn of_folder(folder: &Path) -> Result<Self, SnapshotError> {
         let taken = SystemTime::now();
         let open = Root::open(folder).map_err(|source| SnapshotError::Read { path: ".".to_owned(), source })?;
-        let exclude = Exclude::default();
-        let mut collected = Collected::new(Known::nothing(), &exclude);
+        let (exclude, learnt, patience) = (Exclude::default(), AtomicBool::new(false), &Patience::default());
+        let mut collected = Collected::new(Known::nothing(), &exclude, patience);
         collected.folder(folder, b"", false)?;
         collected.candidates.sort_by(|a, b| a.path.cmp(&b.path));
-        let looked = look_at_all(&open, &collected.candidates, Known::nothing(), &AtomicBool::new(false))?;
+        let looked = look_at_all(&open, &collected.candidates, Known::nothing(), &learnt, patience)?;
         Ok(Self::new(looked.into_iter().flatten().collect(), None, None, taken))
     }
 

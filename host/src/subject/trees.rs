@@ -2,6 +2,7 @@
 //! its id stands for, whatever the repository holds.
 
 use super::git::{Committed, GitError, Repository};
+use super::history;
 use crate::model::hex;
 use std::collections::{HashSet, VecDeque};
 use std::io::Read as _;
@@ -14,13 +15,10 @@ pub(super) const AHEAD: usize = 64;
 const MOST: usize = 2_000_000;
 
 /// The longest path, in bytes: what Linux takes.
-const LONGEST: usize = 4096;
+pub(super) const LONGEST: usize = 4096;
 
 /// The largest tree object that is read: a folder with more than a million names.
 const LARGEST: u64 = 64 << 20;
-
-/// The start of a commit object, in which its tree is named.
-const HEAD: u64 = 1 << 10;
 
 const FOLDER: u32 = 0o40_000;
 
@@ -29,13 +27,7 @@ pub(super) fn committed(repository: &Repository, commit: &str) -> Result<Vec<Com
     let refuse = |id: &str, why: &str| GitError::Tree { id: id.to_owned(), why: why.to_owned() };
     let mut batch = repository.batch()?;
     batch.ask(commit)?;
-    let head = batch.answer("commit", commit, |_, contents| {
-        let mut head = Vec::new();
-        contents.take(HEAD).read_to_end(&mut head)?;
-        Ok(head)
-    })?;
-    let root = head.strip_prefix(b"tree ").and_then(|rest| rest.get(..commit.len()));
-    let root = root.and_then(|id| String::from_utf8(id.to_vec()).ok()).ok_or_else(|| refuse(commit, "is not named"))?;
+    let root = history::commit(&mut batch, commit)?.tree;
     let (mut waiting, mut asked) = (VecDeque::from([(Vec::new(), root)]), 0);
     let mut entries = Vec::new();
     while let Some((folder, id)) = waiting.pop_front() {

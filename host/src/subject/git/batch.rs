@@ -1,10 +1,12 @@
 //! Reading objects by their ids, many with one process: `cat-file --batch`.
 
 use super::super::blob::ObjectHash;
-use super::{GitError, TIME_LIMIT, is_id, shown};
+use super::super::patience::Patience;
+use super::{GitError, SLICE, TIME_LIMIT, is_id, shown};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, BufRead as _, BufReader, Read, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Instant;
 
 const COMMAND: &str = "cat-file";
 
@@ -21,16 +23,21 @@ pub(in crate::subject) struct Batch {
 
 /// Its output, waited for no longer than for any other answer of git.
 #[derive(Debug)]
-struct Patient(ChildStdout);
+struct Patient {
+    output: ChildStdout,
+    patience: Patience,
+}
 
 impl Read for Patient {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let limit = Timespec { tv_sec: i64::try_from(TIME_LIMIT.as_secs()).unwrap_or(i64::MAX), tv_nsec: 0 };
+        let started = Instant::now();
+        let slice = Timespec { tv_sec: 0, tv_nsec: SLICE.subsec_nanos().into() };
         loop {
-            match poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&limit)) {
-                Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
-                Ok(_) => return self.0.read(buffer),
-                Err(rustix::io::Errno::INTR) => {}
+            self.patience.check()?;
+            match poll(&mut [PollFd::new(&self.output, PollFlags::IN)], Some(&slice)) {
+                Ok(0) if started.elapsed() >= TIME_LIMIT => return Err(io::ErrorKind::TimedOut.into()),
+                Ok(0) | Err(rustix::io::Errno::INTR) => {}
+                Ok(_) => return self.output.read(buffer),
                 Err(error) => return Err(error.into()),
             }
         }
@@ -38,14 +45,18 @@ impl Read for Patient {
 }
 
 impl Batch {
-    pub(super) fn start(mut git: Command) -> Result<Self, GitError> {
+    pub(super) fn start(mut git: Command, patience: &Patience) -> Result<Self, GitError> {
         git.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = git.spawn().map_err(GitError::Missing)?;
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(GitError::Io(io::Error::other("git has no pipes")));
         };
         tracing::debug!(command = COMMAND, "git");
-        Ok(Self { child, input, output: BufReader::with_capacity(256 << 10, Patient(output)) })
+        Ok(Self {
+            child,
+            input,
+            output: BufReader::with_capacity(256 << 10, Patient { output, patience: patience.clone() }),
+        })
     }
 
     /// Asks for an object. Some dozens may be asked for before the first answer is taken.
