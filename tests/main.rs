@@ -20,6 +20,7 @@ mod ledger;
 mod logic;
 mod mounts;
 mod readme;
+mod settings;
 mod support;
 mod trees;
 mod walls;

@@ -6,6 +6,8 @@ mod loading;
 mod meaning;
 mod messages;
 mod packs;
+mod schema;
+mod settings;
 
 use super::{Colour, Config, parse};
 
