@@ -2,6 +2,7 @@
 
 mod checks;
 mod keys;
+mod kinds;
 mod loading;
 mod meaning;
 mod messages;
