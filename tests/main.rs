@@ -16,6 +16,7 @@ mod everywhere;
 mod git;
 mod hostile;
 mod hygiene;
+mod init;
 mod ledger;
 mod logic;
 mod mounts;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
+  probity init                write a first probity.toml
   probity verify              run every check of the default scenario
   probity verify --json       the same, as one JSON document on stdout
   probity log                 list what was recorded
@@ -57,6 +58,8 @@ pub(super) enum Color {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
+    /// Write a first `probity.toml` for what is found in the folder
+    Init,
     /// Run the checks of a scenario and record the verdict
     Verify(Verify),
     /// List recorded runs, the newest first

@@ -6,6 +6,7 @@ mod args;
 mod config;
 mod doctor;
 mod error;
+mod init;
 mod inspect;
 mod log;
 mod prepare;
@@ -51,6 +52,7 @@ pub fn main() -> ExitCode {
 fn dispatch(arguments: &Arguments, printer: &Printer) -> Result<u8, CliError> {
     let folder = args::folder(arguments)?;
     match &arguments.command {
+        Command::Init => init::init(&folder, printer),
         Command::Verify(options) => verify::verify(&folder, options, printer),
         Command::Log(options) => log::log(&folder, options, printer),
         Command::Show(options) => show::show(&folder, options, printer),
