@@ -1,8 +1,11 @@
 //! The keys of both files: of each what it holds, what it means, and what stands where it is not written. One line for
 //! each key.
 //!
-//! Editors' schemas and `probity config` come from here. What the reader takes is written where it is read; tests hold
-//! the two against each other, both ways. Must not read a file or judge a value.
+//! Editors' schemas and `probity config` come from here. What the reader takes is written where it is read; tests
+//! (`tests/schema.rs`, `tests/kinds.rs`) hold the two against each other, both ways. Whoever adds a key to the reader adds
+//! its line here and writes the copies of the schemas in `docs/` anew.
+//!
+//! Must not read a file or judge a value.
 
 /// The keys of one kind of table.
 #[derive(Debug)]

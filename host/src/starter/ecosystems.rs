@@ -239,3 +239,43 @@ impl Starter {
         self.checks.extend(checks);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_are_what_has_rules() {
+        for (text, expected) in [
+            ("test:\n\tcheck: x\n", &["test"][..]),
+            ("test check: all ; echo a=b\n", &["test", "check"]),
+            ("test::\n", &["test"]),
+            ("test: a # b = c\n", &["test"]),
+            (".PHONY: test\n", &[".PHONY"]),
+            ("test := a:b\n", &[]),
+            ("test ::= a\n", &[]),
+            ("A = test: x\n", &[]),
+            ("test: CFLAGS = -g\n", &[]),
+            ("# test:\n  test:\n\ttest:\n", &[]),
+            ("test", &[]),
+            ("", &[]),
+        ] {
+            assert_eq!(targets(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_tool_is_named_by_settings_and_requirements_and_by_no_other_word() {
+        for (text, expected) in [
+            ("[tool.ruff]\nline-length = 100", true),
+            ("[project]\ndependencies = [\"Ruff >= 0.4 ; python_version > '3'\"]", true),
+            ("[project.optional-dependencies]\ndev = [\"ruff[x]\"]", true),
+            ("[tool.poetry.group.dev.dependencies]\nruff = \"^0.4\"", true),
+            ("[dependency-groups]\ndev = [{ include-group = \"ruff\" }]", false),
+            ("[project]\nname = \"ruff\"\ndependencies = [\"ruff-lsp\", \"ruffian\"]", false),
+            ("", false),
+        ] {
+            assert_eq!(mentions(&toml::Value::Table(toml::from_str(text).unwrap()), "ruff"), expected, "{text}");
+        }
+    }
+}
