@@ -15,6 +15,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("guest", &["fuzz_kit", "model", "worker"]),
     ("pack", &["config", "model"]),
     ("plan", &["config", "guest", "model", "native", "subject"]),
+    ("starter", &["subject"]),
     ("store", &["model"]),
     ("report", &["model"]),
     ("fuzzing", &["fuzz_kit", "guest", "subject", "worker"]),
@@ -22,8 +23,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
-            "config", "guest", "model", "native", "pack", "plan", "report", "run", "store", "subject", "system",
-            "worker",
+            "config", "guest", "model", "native", "pack", "plan", "report", "run", "starter", "store", "subject",
+            "system", "worker",
         ],
     ),
 ];

@@ -92,3 +92,63 @@ fn a_folder_in_place_of_a_component() {
         project.write("p.wasm/file", "");
     }));
 }
+
+/// What is said of a configuration with these bytes, by every command that reads one.
+fn refused_bytes(bytes: &[u8]) -> String {
+    let project = Project::new();
+    project.write("probity.toml", bytes);
+    let verify = project.run(&["verify"]).exits(2);
+    let config = project.run(&["config"]).exits(2);
+    assert_eq!(verify.shown(), config.shown());
+    assert_eq!(verify.stdout, "");
+    assert!(!project.path("ran").exists(), "something ran");
+    verify.shown()
+}
+
+const RUNS: &str = "[verify]\ncommands = [[\"touch\", \"ran\"]]\n";
+
+#[test]
+fn a_configuration_of_ten_megabytes() {
+    insta::assert_snapshot!(refused_bytes(format!("{RUNS}#{}\n", "x".repeat(10 << 20)).as_bytes()));
+}
+
+#[test]
+fn an_empty_configuration() {
+    insta::assert_snapshot!("an_empty_configuration", refused_bytes(b""));
+    for nothing in ["\n", "# only a comment\n", "\u{feff}", "\u{feff}\r\n"] {
+        insta::assert_snapshot!("an_empty_configuration", refused_bytes(nothing.as_bytes()));
+    }
+}
+
+#[test]
+fn a_configuration_in_another_encoding() {
+    let units = || RUNS.encode_utf16();
+    let little: Vec<u8> = units().flat_map(u16::to_le_bytes).collect();
+    let big: Vec<u8> = units().flat_map(u16::to_be_bytes).collect();
+    let wide: Vec<u8> = RUNS.chars().flat_map(|c| u32::from(c).to_le_bytes()).collect();
+    for bytes in
+        [&little, &big, &wide, &[b"\xff\xfe", little.as_slice()].concat(), &[b"\xfe\xff", big.as_slice()].concat()]
+    {
+        insta::assert_snapshot!("a_configuration_in_utf_16", refused_bytes(bytes));
+    }
+    let latin = [RUNS.as_bytes(), b"# caf\xe9\n"].concat();
+    insta::assert_snapshot!("a_configuration_in_latin_1", refused_bytes(&latin));
+}
+
+#[test]
+fn a_configuration_with_nul_bytes() {
+    insta::assert_snapshot!("nul_alone", refused_bytes(b"\0"));
+    insta::assert_snapshot!("nul_at_the_end", refused_bytes(&[RUNS.as_bytes(), b"\0\0\0\0"].concat()));
+    insta::assert_snapshot!("nul_in_a_comment", refused_bytes(&[RUNS.as_bytes(), b"# a\0b\n"].concat()));
+    insta::assert_snapshot!("nul_in_a_string", refused_bytes(b"[verify]\ncommands = [[\"touch\", \"r\0n\"]]\n"));
+    insta::assert_snapshot!("nul_in_a_key", refused_bytes(b"[ver\0ify]\n"));
+    insta::assert_snapshot!("nul_only", refused_bytes(&[0; 4096]));
+}
+
+#[test]
+fn a_byte_order_mark_is_no_mistake() {
+    let project = Project::with(&format!("\u{feff}{RUNS}"));
+    assert!(project.run(&["config"]).exits(0).stdout.contains("probity.toml:2  verify.commands"));
+    project.write("ran", "");
+    project.run(&["verify"]).exits(0);
+}

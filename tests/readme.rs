@@ -115,6 +115,8 @@ fn help_says_what_a_newcomer_needs() {
         ("help_verify", &["verify", "--help"]),
         ("help_show", &["show", "--help"]),
         ("help_log", &["log", "--help"]),
+        ("help_init", &["init", "--help"]),
+        ("help_config", &["config", "--help"]),
         ("help_doctor", &["doctor", "--help"]),
         ("help_inspect", &["pack", "inspect", "--help"]),
     ] {

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! cli -> run, pack, store, report -> plan -> subject, guest, native, config -> model
-//!                                            guest -> worker -> model
+//! cli -> starter -> subject                  guest -> worker -> model
 //! ```
 //!
 //! `docs/architecture.md` says what each module is for and what it must not do.
@@ -24,6 +24,7 @@ pub mod pack;
 pub mod plan;
 pub mod report;
 pub mod run;
+pub mod starter;
 pub mod store;
 pub mod subject;
 pub mod system;

@@ -6,11 +6,13 @@ use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
+  probity init                write a first probity.toml
   probity verify              run every check of the default scenario
   probity verify --json       the same, as one JSON document on stdout
   probity log                 list what was recorded
   probity show latest         look at the newest run again
   probity pack inspect X.wasm what a check pack holds and asks for
+  probity config              what holds here, and which line says so
   probity doctor              try whether the walls around packs hold here
 
 Exit codes:
@@ -56,12 +58,16 @@ pub(super) enum Color {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
+    /// Write a first `probity.toml` for what is found in the folder
+    Init,
     /// Run the checks of a scenario and record the verdict
     Verify(Verify),
     /// List recorded runs, the newest first
     Log(Log),
     /// Look at a recorded run again
     Show(Show),
+    /// Show the configuration as it holds, and where each value comes from
+    Config(Config),
     /// Say what stands on this machine, and try to cross every wall around packs
     Doctor(Doctor),
     /// Work with check packs
@@ -102,6 +108,26 @@ pub(super) enum Demand {
     Available,
     /// All of them: no pack is run where one is missing
     Strict,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Config {
+    /// Write a JSON document
+    #[arg(long)]
+    pub(super) json: bool,
+
+    /// Write the JSON Schema of a file instead, for editors
+    #[arg(long, value_enum, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "project", conflicts_with = "json")]
+    pub(super) schema: Option<SchemaOf>,
+}
+
+/// A file that has a schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum SchemaOf {
+    /// `probity.toml`
+    Project,
+    /// The user's file
+    User,
 }
 
 #[derive(Debug, Args)]

@@ -3,8 +3,10 @@
 //! Must not: hold logic that another front end would need again. [`printer`] alone writes to the terminal.
 
 mod args;
+mod config;
 mod doctor;
 mod error;
+mod init;
 mod inspect;
 mod log;
 mod prepare;
@@ -50,9 +52,11 @@ pub fn main() -> ExitCode {
 fn dispatch(arguments: &Arguments, printer: &Printer) -> Result<u8, CliError> {
     let folder = args::folder(arguments)?;
     match &arguments.command {
+        Command::Init => init::init(&folder, printer),
         Command::Verify(options) => verify::verify(&folder, options, printer),
         Command::Log(options) => log::log(&folder, options, printer),
         Command::Show(options) => show::show(&folder, options, printer),
+        Command::Config(options) => config::config(&folder, options, printer),
         Command::Doctor(options) => doctor::doctor(&folder, options, printer),
         Command::Pack { command: PackCommand::Inspect(options) } => inspect::inspect(&folder, options, printer),
     }

@@ -125,7 +125,9 @@ impl ConfigError {
     /// What to do about it. Mistakes in the text carry their own.
     pub fn help(&self) -> Option<String> {
         match self {
-            Self::NotFound { .. } => Some(format!("a minimal `probity.toml` says what to run:\n\n{EXAMPLE}")),
+            Self::NotFound { .. } => {
+                Some(format!("`probity init` writes a first one; a minimal one says what to run:\n\n{EXAMPLE}"))
+            }
             Self::NotAFile { .. } => Some("name a file".to_owned()),
             Self::Io { .. } => Some("check its permissions and those of its folders".to_owned()),
             Self::TooLarge { .. } => Some("is this the right file? A configuration is written by hand".to_owned()),

@@ -4,7 +4,7 @@
 //! is refused and not read.
 
 use super::error::{ConfigError, Encoding, Invalid};
-use super::{Config, Source, file, resolve};
+use super::{Config, Diagnostic, Source, file, resolve};
 use rustix::fs::OFlags;
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Read};
@@ -83,8 +83,19 @@ fn text(name: &str, bytes: Vec<u8>) -> Result<String, ConfigError> {
     }
     match String::from_utf8(bytes) {
         // UTF-16 of plain letters is UTF-8 with a NUL after or before each of them.
-        Ok(text) if !matches!(text.as_bytes(), [0, _, ..] | [_, 0, ..]) => Ok(text),
-        Ok(_) => Err(ConfigError::NotUtf8 { name: name.to_owned(), found: Encoding::Utf16 }),
+        Ok(text) if matches!(text.as_bytes(), [0, 1..=255, ..] | [1..=255, 0, ..]) => {
+            Err(ConfigError::NotUtf8 { name: name.to_owned(), found: Encoding::Utf16 })
+        }
+        Ok(text) => match text.find('\0') {
+            None => Ok(text),
+            // The parser would take it for a wrong key, a wrong comment or a wrong string.
+            Some(at) => {
+                let diagnostic = Diagnostic::new(at..at + 1, "there is a NUL character")
+                    .help("remove it; where there are many, the file is damaged or is no text");
+                let source = Source { name: name.to_owned(), text };
+                Err(Invalid { source, diagnostics: vec![diagnostic] }.into())
+            }
+        },
         Err(error) => {
             let found = Encoding::of(error.as_bytes(), error.utf8_error().valid_up_to());
             Err(ConfigError::NotUtf8 { name: name.to_owned(), found })

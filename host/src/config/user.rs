@@ -11,6 +11,8 @@ use toml::de::{DeTable, DeValue};
 /// What the user's file says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct User {
+    /// What it says, as it was read. None where there is no such file.
+    pub source: Option<Source>,
     /// The most that a check may have of each.
     pub limits: Limits,
     /// Whether nothing is run where a wall around guests is missing.
@@ -67,7 +69,11 @@ fn parse_user(source: Source) -> Result<User, ConfigError> {
     }
     let mut diagnostics = reader.diagnostics;
     let limits = ceilings.map(|ceilings| limits(&ceilings.value, &mut diagnostics)).unwrap_or_default();
-    if diagnostics.is_empty() { Ok(User { limits, strict_walls }) } else { Err(Invalid { source, diagnostics }.into()) }
+    if diagnostics.is_empty() {
+        Ok(User { source: Some(source), limits, strict_walls })
+    } else {
+        Err(Invalid { source, diagnostics }.into())
+    }
 }
 
 #[cfg(test)]
@@ -78,7 +84,9 @@ mod tests {
 
     fn parsed(text: &str) -> Result<User, String> {
         let source = Source { name: "config.toml".to_owned(), text: text.to_owned() };
-        parse_user(source).map_err(|error| error.render(Colour::Off))
+        let user = parse_user(source).map_err(|error| error.render(Colour::Off))?;
+        assert!(user.source.as_ref().is_some_and(|source| source.text == text));
+        Ok(User { source: None, ..user })
     }
 
     #[test]
@@ -94,7 +102,7 @@ mod tests {
             findings: Some(4),
             handles: Some(5),
         };
-        assert_eq!(user, Ok(User { limits, strict_walls: true }));
+        assert_eq!(user, Ok(User { source: None, limits, strict_walls: true }));
         assert_eq!(parsed(""), Ok(User::default()));
         assert_eq!(parsed("walls = \"\""), Ok(User::default()), "an empty text is not set");
     }

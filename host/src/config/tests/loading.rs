@@ -58,7 +58,7 @@ fn a_missing_file_comes_with_an_example() {
     insta::assert_snapshot!(shown(&error), @r#"
     error: there is no `no/such/probity.toml`
      |
-     = help: a minimal `probity.toml` says what to run:
+     = help: `probity init` writes a first one; a minimal one says what to run:
 
              [verify]
              commands = [["cargo", "build"], ["cargo", "test"]]

@@ -2,10 +2,13 @@
 
 mod checks;
 mod keys;
+mod kinds;
 mod loading;
 mod meaning;
 mod messages;
 mod packs;
+mod schema;
+mod settings;
 
 use super::{Colour, Config, parse};
 

@@ -1,0 +1,204 @@
+//! The keys of both files: of each what it holds, what it means, and what stands where it is not written. One line for
+//! each key.
+//!
+//! Editors' schemas and `probity config` come from here. What the reader takes is written where it is read; tests
+//! (`tests/schema.rs`, `tests/kinds.rs`) hold the two against each other, both ways. Whoever adds a key to the reader adds
+//! its line here and writes the copies of the schemas in `docs/` anew.
+//!
+//! Must not read a file or judge a value.
+
+/// The keys of one kind of table.
+#[derive(Debug)]
+pub(super) struct Table {
+    /// What the table is for.
+    pub(super) about: &'static str,
+    pub(super) keys: &'static [Key],
+    /// Keys that must be there.
+    pub(super) required: &'static [&'static str],
+    /// Keys of which exactly one must be there, where there are any here.
+    pub(super) one_of: &'static [&'static str],
+}
+
+/// One key.
+#[derive(Debug)]
+pub(super) struct Key {
+    pub(super) name: &'static str,
+    pub(super) kind: Kind,
+    /// One sentence for people.
+    pub(super) about: &'static str,
+    /// What holds where it is not written.
+    pub(super) default: Default,
+    /// The key that must be beside it, as it has no meaning otherwise.
+    pub(super) with: Option<&'static str>,
+}
+
+/// What holds where a key is not written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Default {
+    /// Nothing.
+    Nothing,
+    /// This, as JSON.
+    Json(&'static str),
+    /// What the engine that runs packs has, which is not known here.
+    Engine,
+}
+
+/// What a key holds.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Kind {
+    /// A string.
+    Text,
+    /// One of a few words, or the empty one for what is not set.
+    Word(&'static [&'static str]),
+    /// `true` or `false`.
+    Flag,
+    /// A whole number above zero.
+    Count,
+    /// Bytes: a number, or a text with a unit.
+    Size,
+    /// A time, as Go writes it.
+    Duration,
+    /// A list of strings.
+    Texts,
+    /// A list of `NAME=value`. The values may be secret.
+    Variables,
+    /// A program and its arguments.
+    Command,
+    /// A list of programs with their arguments.
+    Commands,
+    /// A table that only a check of a pack understands.
+    Options,
+    /// A table with these keys.
+    Table(&'static Table),
+    /// Tables with these keys, each under a name.
+    Named(&'static Table),
+}
+
+const fn key(name: &'static str, kind: Kind, about: &'static str) -> Key {
+    Key { name, kind, about, default: Default::Nothing, with: None }
+}
+
+impl Key {
+    const fn default(self, json: &'static str) -> Self {
+        Self { default: Default::Json(json), ..self }
+    }
+
+    const fn engine(self) -> Self {
+        Self { default: Default::Engine, ..self }
+    }
+
+    const fn with(self, other: &'static str) -> Self {
+        Self { with: Some(other), ..self }
+    }
+}
+
+/// `probity.toml`.
+pub(super) const PROJECT: Table = Table {
+    about: "What Probity verifies in this project, and how.",
+    keys: &[
+        key("verify", Kind::Table(&VERIFY), VERIFY.about),
+        key("subject", Kind::Table(&SUBJECT), SUBJECT.about),
+        key("packs", Kind::Named(&PACK), "Packs of logic checks, by name."),
+        key("checks", Kind::Named(&CHECK), "Checks, by id."),
+        key("scenarios", Kind::Named(&SCENARIO), "Lists of checks, by name; `default` runs when none is named."),
+        key("spec", Kind::Table(&SPEC), SPEC.about),
+    ],
+    required: &[],
+    one_of: &[],
+};
+
+/// The user's file.
+pub(super) const USER: Table = Table {
+    about: "What whoever runs Probity says, whatever a project says.",
+    keys: &[
+        key("limits", Kind::Table(&LIMITS), "The most that a check of a pack may have."),
+        key(
+            "walls",
+            Kind::Word(&["strict"]),
+            "`strict` runs no check of a pack where a wall around guests is missing.",
+        ),
+    ],
+    required: &[],
+    one_of: &[],
+};
+
+const VERIFY: Table = Table {
+    about: "A list of commands: the checks `verify-1`, `verify-2`, … in this order.",
+    keys: &[
+        key("commands", Kind::Commands, "Programs with their arguments, without any shell."),
+        key("timeout", Kind::Duration, "The longest that the whole run of the scenario `default` may take."),
+        key("env", Kind::Variables, "`NAME=value` to add to the environment of these commands."),
+        key("audit", Kind::Flag, "`true` is refused until reviews exist.").default("false"),
+    ],
+    required: &[],
+    one_of: &[],
+};
+
+const SUBJECT: Table = Table {
+    about: "What is verified.",
+    keys: &[key("exclude", Kind::Texts, "Globs of what is not verified, unless version control tracks it.")],
+    required: &[],
+    one_of: &[],
+};
+
+const PACK: Table = Table {
+    about: "A pack of logic checks.",
+    keys: &[
+        key("source", Kind::Text, "`path:FOLDER` with the sources of a pack, or `file:PACK.wasm`."),
+        key("allow", Kind::Texts, "What its checks may read at most: `mount:glob`; a leading `!` excludes."),
+    ],
+    required: &["source", "allow"],
+    one_of: &[],
+};
+
+const CHECK: Table = Table {
+    about: "A check: a `command` of this machine, or a check of a pack (`use`).",
+    keys: &[
+        key("command", Kind::Command, "A program and its arguments, without any shell."),
+        key("use", Kind::Text, "A check of a pack: `pack/check`."),
+        key("after", Kind::Texts, "Checks that come before it, and whose results it may read."),
+        key("timeout", Kind::Duration, "The longest that it may take."),
+        key("blocking", Kind::Flag, "Whether its red decides the run.").default("true"),
+        key("env", Kind::Variables, "`NAME=value` to add to its environment.").with("command"),
+        key("pass-env", Kind::Texts, "Names of variables that it sees.").with("command"),
+        key("inherit-env", Kind::Flag, "Whether it sees the whole environment.").default("false").with("command"),
+        key("files", Kind::Texts, "Globs of the files that it is about; a leading `!` excludes."),
+        key("config", Kind::Options, "Options, by the schema of the check.").with("use"),
+        key("limits", Kind::Table(&LIMITS), LIMITS.about).with("use"),
+    ],
+    required: &[],
+    one_of: &["command", "use"],
+};
+
+const LIMITS: Table = Table {
+    about: "What one call of a check of a pack may use.",
+    keys: &[
+        key("fuel", Kind::Count, "About one unit for each instruction.").engine(),
+        key("memory", Kind::Size, "Bytes of memory.").engine(),
+        key("wall", Kind::Duration, "Time: the safety net for what fuel does not see.").engine(),
+        key("output", Kind::Size, "Bytes of output.").engine(),
+        key("findings", Kind::Count, "Findings.").engine(),
+        key("handles", Kind::Count, "Files and streams that are open at once.").engine(),
+    ],
+    required: &[],
+    one_of: &[],
+};
+
+const SCENARIO: Table = Table {
+    about: "A named list of checks.",
+    keys: &[
+        key("checks", Kind::Texts, "Ids of its checks, in order."),
+        key("fail-fast", Kind::Flag, "Whether checks after the first red one that blocks are skipped.").default("true"),
+        key("timeout", Kind::Duration, "The longest that the whole run may take."),
+        key("base", Kind::Text, "The revision that the subject is compared with, for example `origin/main`."),
+    ],
+    required: &["checks"],
+    one_of: &[],
+};
+
+const SPEC: Table = Table {
+    about: "The specification: verification is refused while it differs from the last commit.",
+    keys: &[key("paths", Kind::Texts, "Globs of its files.")],
+    required: &["paths"],
+    one_of: &[],
+};
