@@ -22,6 +22,7 @@ mod ledger;
 mod logic;
 mod mounts;
 mod readme;
+mod selection;
 mod settings;
 mod support;
 mod trees;

@@ -219,6 +219,9 @@ fn redacted_word(word: &str) -> String {
         let _ = digest;
         return format!("[DIGEST]{rest}");
     }
+    if bare.strip_prefix("sha1:").is_some_and(hex) {
+        return format!("[COMMIT]{rest}");
+    }
     if bare.len() == 12 && hex(bare) {
         return format!("[RUN]{rest}");
     }

@@ -91,6 +91,26 @@ pub(super) struct Verify {
     #[arg(long, value_name = "REV")]
     pub(super) base: Option<String>,
 
+    /// Run only these checks of the scenario. What is scoped so is for looking closer, and never a gate
+    #[arg(long, value_name = "IDS", value_delimiter = ',')]
+    pub(super) only: Vec<String>,
+
+    /// Run all checks of the scenario but these; never a gate either
+    #[arg(long, value_name = "IDS", value_delimiter = ',', conflicts_with = "only")]
+    pub(super) skip: Vec<String>,
+
+    /// Run a check only if files changed that it is about, since the base; commands that name `{files}` get those
+    #[arg(long)]
+    pub(super) changed: bool,
+
+    /// Declare, with a reason, that the scenario does not apply to this tree, and run nothing
+    #[arg(long, value_name = "REASON", conflicts_with_all = ["only", "skip", "changed"])]
+    pub(super) na: Option<String>,
+
+    /// Show what would run and why, and execute nothing at all
+    #[arg(long, conflicts_with = "na")]
+    pub(super) plan: bool,
+
     /// Write the whole record to stdout as one JSON document, and nothing else
     #[arg(long)]
     pub(super) json: bool,

@@ -9,6 +9,7 @@ mod error;
 mod init;
 mod inspect;
 mod log;
+mod plan;
 mod prepare;
 mod printer;
 mod show;

@@ -1,16 +1,17 @@
 //! From a folder to a plan: what every command that needs the configuration does first.
 
+use super::args::Verify;
 use super::error::CliError;
 use super::printer::Printer;
 use super::take::Taken;
 use crate::config::{
-    self, Body, Command, Config, ConfigError, Diagnostic, Globs, Logic, PackSource, Scenario, User, did_you_mean,
+    self, Body, Check, Command, Config, ConfigError, Diagnostic, Globs, Logic, PackSource, Scenario, User, did_you_mean,
 };
 use crate::guest::{Host, Pack, SchemaError, Walls, missing_walls};
 use crate::model::{CheckId, Mount, PackName};
 use crate::native::{self, Environment};
 use crate::pack::{self, SourceError};
-use crate::plan::Resolved;
+use crate::plan::{self, About, Request, Resolved};
 use crate::store::{self, TreeMemory};
 use crate::subject::git::Repository;
 use crate::subject::{Patience, Workspace};
@@ -63,7 +64,7 @@ pub(super) fn within_ceilings(
     printer: &Printer,
 ) -> Result<(), CliError> {
     let mut mistakes = Vec::new();
-    for (id, logic) in logic(&project.config, scenario) {
+    for (id, logic) in logic(scenario.checks.iter().filter_map(|id| project.config.check(id))) {
         let mut refuse = |name: &str, most: String| {
             let title = format!("check `{id}` asks for more {name} than the user's file allows");
             let span = logic.limits_span.clone().unwrap_or_else(|| logic.use_span.clone());
@@ -98,6 +99,50 @@ pub(super) fn scenario<'a>(config: &'a Config, name: &str) -> Result<&'a Scenari
     })
 }
 
+/// The most characters of a reason.
+const LONGEST_REASON: usize = 500;
+
+/// What is asked for of the scenario. A check that it does not have is a mistake, since a word that was mistyped would
+/// otherwise leave it out.
+pub(super) fn request(scenario: &Scenario, options: &Verify) -> Result<Request, CliError> {
+    let known = |names: &[String]| -> Result<BTreeSet<CheckId>, CliError> {
+        let one = |name: &String| {
+            let name = name.trim();
+            scenario.checks.iter().find(|id| id.as_str() == name).cloned().ok_or_else(|| {
+                let ids: Vec<&str> = scenario.checks.iter().map(CheckId::as_str).collect();
+                let meant = did_you_mean(name, ids.iter().copied());
+                let meant = meant.map(|meant| format!("did you mean `{meant}`? ")).unwrap_or_default();
+                let title = format!("there is no check {} in the scenario `{}`", config::quote(name), scenario.name);
+                CliError::usage(title).hint(&format!("{meant}it has {}", ids.join(", ")))
+            })
+        };
+        names.iter().map(one).collect()
+    };
+    let not_applicable = options.na.as_ref().map(|reason| reason.trim().to_owned());
+    if let Some(reason) = &not_applicable {
+        if reason.is_empty() {
+            return Err(CliError::usage("`--na` needs a reason").hint("say why: `--na \"only documentation changed\"`"));
+        }
+        if reason.chars().count() > LONGEST_REASON || reason.contains(char::is_control) {
+            let title = format!("the reason of `--na` is one line of at most {LONGEST_REASON} characters");
+            return Err(CliError::usage(title).hint("say it in fewer words"));
+        }
+    }
+    let only = if options.only.is_empty() { None } else { Some(known(&options.only)?) };
+    Ok(Request { only, skip: known(&options.skip)?, changed: options.changed, not_applicable })
+}
+
+/// The checks that are among those to run, as far as that shows before packs are known.
+pub(super) fn chosen<'a>(
+    config: &'a Config,
+    scenario: &Scenario,
+    about: About<'_>,
+    request: &Request,
+) -> Vec<&'a Check> {
+    let selected = plan::selected(config, scenario, &about, request).into_iter();
+    selected.filter(|(_, why)| why.is_none()).map(|(check, _)| check).collect()
+}
+
 /// What loads packs: its guests run in processes of this very program.
 pub(super) fn host() -> Result<Host, CliError> {
     let program = std::env::current_exe()
@@ -107,8 +152,8 @@ pub(super) fn host() -> Result<Host, CliError> {
 
 /// Refuses to go on where a wall is missing that the scenario's logic checks would run behind. It comes before packs are
 /// loaded, since what a pack says of itself is said by its code.
-pub(super) fn all_walls(project: &Project, scenario: &Scenario, host: &Host) -> Result<(), CliError> {
-    if logic(&project.config, scenario).next().is_none() {
+pub(super) fn all_walls(chosen: &[&Check], host: &Host) -> Result<(), CliError> {
+    if logic(chosen.iter().copied()).next().is_none() {
         return Ok(());
     }
     let walls = host.walls().map_err(|error| CliError::trouble(error.to_string()))?;
@@ -124,12 +169,12 @@ pub(super) fn all_walls(project: &Project, scenario: &Scenario, host: &Host) -> 
 /// The packs that the logic checks of a scenario are in. A revision is judged by the components that it holds.
 pub(super) fn packs(
     taken: &Taken,
-    scenario: &Scenario,
+    chosen: &[&Check],
     host: &Host,
     printer: &Printer,
 ) -> Result<BTreeMap<PackName, Pack>, CliError> {
     let project = &taken.project;
-    let needed: BTreeSet<&PackName> = logic(&project.config, scenario).map(|(_, logic)| &logic.pack).collect();
+    let needed: BTreeSet<&PackName> = logic(chosen.iter().copied()).map(|(_, logic)| &logic.pack).collect();
     let cache = system::cache_folder();
     let mut packs = BTreeMap::new();
     let mut mistakes = Vec::new();
@@ -187,8 +232,8 @@ fn invalid(project: &Project, mistakes: Vec<Diagnostic>, printer: &Printer) -> C
     CliError::config(&project.config.invalid(mistakes), printer.colour_errors())
 }
 
-fn logic<'a>(config: &'a Config, scenario: &'a Scenario) -> impl Iterator<Item = (&'a CheckId, &'a Logic)> {
-    scenario.checks.iter().filter_map(|id| config.check(id)).filter_map(|check| match &check.body {
+fn logic<'a>(checks: impl Iterator<Item = &'a Check>) -> impl Iterator<Item = (&'a CheckId, &'a Logic)> {
+    checks.filter_map(|check| match &check.body {
         Body::Logic(logic) => Some((&check.id, logic)),
         Body::Command(_) => None,
     })
@@ -197,13 +242,13 @@ fn logic<'a>(config: &'a Config, scenario: &'a Scenario) -> impl Iterator<Item =
 /// What the packs say of the scenario's logic checks; every mistake in how they are used is reported at once.
 pub(super) fn resolve<'a>(
     project: &Project,
-    scenario: &Scenario,
+    chosen: &[&Check],
     packs: &'a BTreeMap<PackName, Pack>,
     printer: &Printer,
 ) -> Result<BTreeMap<CheckId, Resolved<'a>>, CliError> {
     let mut resolved = BTreeMap::new();
     let mut mistakes = Vec::new();
-    for (id, logic) in logic(&project.config, scenario) {
+    for (id, logic) in logic(chosen.iter().copied()) {
         let Some(pack) = packs.get(&logic.pack) else { continue };
         match resolve_one(project, logic, pack) {
             Ok(one) => {

@@ -154,6 +154,15 @@ impl Taken {
         Ok(Some(Objects::new(repository).blob(blob)?))
     }
 
+    /// The branch that is checked out. None of a revision, and where none is.
+    pub(super) fn branch(&self) -> Result<Option<String>, CliError> {
+        let conditions = self.project.config.checks.iter().any(|check| check.when.branches.is_some());
+        match &self.workspace.repository {
+            Some(repository) if conditions && !self.snapshot.revision => Ok(repository.branch()?),
+            _ => Ok(None),
+        }
+    }
+
     /// What the subject is compared with: the best common ancestor of its commit and of what was named.
     pub(super) fn base(&self, scenario: &Scenario, options: &Verify) -> Result<Option<Base>, CliError> {
         let Some(name) = options.base.as_ref().or(scenario.base.as_ref()) else { return Ok(None) };

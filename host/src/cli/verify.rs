@@ -33,17 +33,27 @@ pub(super) fn verify(folder: &Path, options: &Verify, printer: &Printer) -> Resu
     let taken = take(folder, options, &budget, printer).map_err(|error| budget.judge(error))?;
     let Taken { project, workspace, snapshot } = &taken;
     let scenario = prepare::scenario(&project.config, &options.scenario)?;
+    let request = prepare::request(scenario, options)?;
     prepare::within_ceilings(project, scenario, &user.limits, printer)?;
-    if options.walls == Demand::Strict || user.strict_walls {
-        prepare::all_walls(project, scenario, &host)?;
-    }
     let spec = taken.spec().map_err(|error| budget.judge(error))?;
     let base = taken.base(scenario, options).map_err(|error| budget.judge(error))?;
+    if request.changed && base.is_none() {
+        return Err(CliError::usage("`--changed` compares with a base, and there is none")
+            .hint("name one with `--base origin/main`, or as `base` of the scenario"));
+    }
+    let branch = taken.branch()?;
     let looked = Instant::now();
-    let packs = prepare::packs(&taken, scenario, &host, printer)?;
-    let resolved = prepare::resolve(project, scenario, &packs, printer)?;
-    let about = About { snapshot, base: base.as_ref(), ceilings: user.limits };
-    let plan = plan::plan(&project.config, scenario, about, &resolved, prepare::environment);
+    let about = About { snapshot, base: base.as_ref(), branch: branch.as_deref(), ceilings: user.limits };
+    if options.plan {
+        return Ok(super::plan::show(&taken, scenario, about, &request, options.json, printer));
+    }
+    let chosen = prepare::chosen(&project.config, scenario, about, &request);
+    if options.walls == Demand::Strict || user.strict_walls {
+        prepare::all_walls(&chosen, &host)?;
+    }
+    let packs = prepare::packs(&taken, &chosen, &host, printer)?;
+    let resolved = prepare::resolve(project, &chosen, &packs, printer)?;
+    let plan = plan::plan(&project.config, scenario, about, &request, &resolved, prepare::environment);
     let place = Place::open(workspace)?;
     if let (None, Some(bytes), Some(memory)) = (&place.trouble, snapshot.remember(), prepare::memory(workspace)) {
         memory.keep(&bytes);

@@ -56,8 +56,18 @@ pub(super) struct FileCheck {
     pub(super) pass_env: Option<Field<Vec<At<String>>>>,
     pub(super) inherit_env: Option<Field<bool>>,
     pub(super) files: Option<Field<Vec<At<String>>>>,
+    pub(super) allow_empty: Option<Field<bool>>,
+    pub(super) when: Option<Field<FileWhen>>,
     pub(super) config: Option<Field<Options>>,
     pub(super) limits: Option<Field<FileLimits>>,
+}
+
+/// `when` of a check.
+#[derive(Debug, Clone, Default)]
+pub(super) struct FileWhen {
+    pub(super) scenarios: Option<Field<Vec<At<String>>>>,
+    pub(super) branches: Option<Field<Vec<At<String>>>>,
+    pub(super) paths: Option<Field<Vec<At<String>>>>,
 }
 
 /// `limits` of a check, and `[limits]` of the user's file.
@@ -143,17 +153,20 @@ const CHECK: Keys = Keys {
         "pass-env",
         "inherit-env",
         "files",
+        "allow-empty",
+        "when",
         "config",
         "limits",
     ],
     later: &[
         ("review", "write a `command` that ends with 0 when the reviewer is content"),
-        ("when", "remove it; leave the check out of scenarios that do not need it"),
         ("base", "set it in `[scenarios.NAME]`"),
         ("capabilities", "remove it; let the command fail where something is missing"),
         ("secrets", "name the variables in `pass-env`"),
     ],
 };
+
+const WHEN: Keys = Keys { table: "`when`", known: &["scenarios", "branches", "paths"], later: &[] };
 
 const LIMITS: Keys =
     Keys { table: "`limits`", known: &["fuel", "memory", "wall", "output", "findings", "handles"], later: &[] };
@@ -308,6 +321,8 @@ fn check(reader: &mut Reader, id: At<String>, table: &DeTable<'_>) -> FileCheck 
         pass_env: None,
         inherit_env: None,
         files: None,
+        allow_empty: None,
+        when: None,
         config: None,
         limits: None,
     };
@@ -333,6 +348,8 @@ fn check(reader: &mut Reader, id: At<String>, table: &DeTable<'_>) -> FileCheck 
                 let help = "write for example `files = [\"src/**\"]`";
                 check.files = Some(field(key, reader.strings(name, value, Some(help))));
             }
+            name @ "allow-empty" => check.allow_empty = Some(field(key, reader.boolean(name, value))),
+            name @ "when" => check.when = Some(field(key, when(reader, name, value))),
             name @ "config" => check.config = Some(field(key, json::options(reader, name, value))),
             name @ "limits" => check.limits = Some(field(key, limits(reader, name, value))),
             _ => reader.unknown(key, &CHECK),
@@ -359,6 +376,28 @@ fn scenario(reader: &mut Reader, name: At<String>, table: &DeTable<'_>) -> FileS
         }
     }
     scenario
+}
+
+fn when(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>>) -> Option<At<FileWhen>> {
+    let DeValue::Table(table) = value.get_ref() else {
+        let diagnostic = wrong(name, "a table", value.get_ref(), value.span());
+        reader.report(diagnostic.help("write for example `when = { scenarios = [\"nightly\"] }`"));
+        return None;
+    };
+    let mut when = FileWhen::default();
+    for (key, value) in entries(table) {
+        let (into, help) = match key.get_ref().as_ref() {
+            "scenarios" => (&mut when.scenarios, "write for example `scenarios = [\"nightly\"]`"),
+            "branches" => (&mut when.branches, "write for example `branches = [\"main\", \"release/*\"]`"),
+            "paths" => (&mut when.paths, "write for example `paths = [\"docs/**\"]`"),
+            _ => {
+                reader.unknown(key, &WHEN);
+                continue;
+            }
+        };
+        *into = Some(field(key, reader.strings(key.get_ref().as_ref(), value, Some(help))));
+    }
+    Some(At { value: when, span: value.span() })
 }
 
 fn env(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>>) -> Option<At<Vec<At<String>>>> {

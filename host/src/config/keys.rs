@@ -163,11 +163,28 @@ const CHECK: Table = Table {
         key("pass-env", Kind::Texts, "Names of variables that it sees.").with("command"),
         key("inherit-env", Kind::Flag, "Whether it sees the whole environment.").default("false").with("command"),
         key("files", Kind::Texts, "Globs of the files that it is about; a leading `!` excludes."),
+        key("allow-empty", Kind::Flag, "Whether it runs where no file is in its scope.").default("false"),
+        key("when", Kind::Table(&WHEN), WHEN.about),
         key("config", Kind::Options, "Options, by the schema of the check.").with("use"),
         key("limits", Kind::Table(&LIMITS), LIMITS.about).with("use"),
     ],
     required: &[],
     one_of: &["command", "use"],
+};
+
+const WHEN: Table = Table {
+    about: "When a check is among those to run: where all conditions hold that are written.",
+    keys: &[
+        key("scenarios", Kind::Texts, "In one of these scenarios."),
+        key("branches", Kind::Texts, "On a branch whose name one of these globs matches."),
+        key(
+            "paths",
+            Kind::Texts,
+            "Where a path that these globs match changed since the base, or is there without one.",
+        ),
+    ],
+    required: &[],
+    one_of: &[],
 };
 
 const LIMITS: Table = Table {

@@ -5,13 +5,13 @@
 
 use super::diagnostic::{Diagnostic, MAX_SHOWN, quote};
 use super::duration::parse_duration;
-use super::file::{Argv, File, FileCheck, FileLimits, FileScenario, FileSize, FileSpec, FileVerify};
+use super::file::{Argv, File, FileCheck, FileLimits, FileScenario, FileSize, FileSpec, FileVerify, FileWhen};
 use super::reader::{At, Field, Span, get, list, unsupported};
 use super::size::parse_size;
 use super::suggest::did_you_mean;
 use super::{
-    Body, Check, Command, Config, EXAMPLE, Globs, Invalid, Limits, Logic, Scenario, Source, Spec, environment, names,
-    pack,
+    Body, Check, Command, Config, EXAMPLE, Globs, Invalid, Limits, Logic, Scenario, Source, Spec, When, environment,
+    names, pack,
 };
 use crate::model::{CheckId, PackName, ScenarioName};
 use std::borrow::Cow;
@@ -67,6 +67,8 @@ struct Known<'a> {
     /// The commands of `[verify]` cannot be counted.
     verify_unreadable: bool,
     unreadable: &'a BTreeSet<String>,
+    /// The scenarios, with the one that is meant where none is written.
+    scenarios: Vec<&'a str>,
 }
 
 impl<'a> Known<'a> {
@@ -76,7 +78,11 @@ impl<'a> Known<'a> {
         let long = file.checks.iter().map(|check| Cow::Borrowed(check.id.value.as_str()));
         let ids: Vec<_> = short.chain(long).collect();
         let sorted = ids.iter().cloned().collect();
-        Self { ids, sorted, verify_unreadable: commands == Some(None), unreadable: &file.unreadable }
+        let mut scenarios: Vec<_> = file.scenarios.iter().map(|scenario| scenario.name.value.as_str()).collect();
+        if !scenarios.contains(&DEFAULT) {
+            scenarios.push(DEFAULT);
+        }
+        Self { ids, sorted, verify_unreadable: commands == Some(None), unreadable: &file.unreadable, scenarios }
     }
 
     fn has(&self, id: &str) -> bool {
@@ -95,13 +101,15 @@ fn verify(file: &FileVerify, diagnostics: &mut Vec<Diagnostic>) -> Vec<Check> {
     let commands = get(file.commands.as_ref()).map_or(&[][..], |commands| commands.value.as_slice());
     let mut checks = Vec::new();
     for (index, command) in commands.iter().enumerate() {
+        placeholders(command, diagnostics);
         let argv = argv(command, diagnostics);
         // The name is in the alphabet of ids, and far from its longest.
         if let (Some(argv), Ok(id)) = (argv, verify_id(index).parse()) {
             let command_body = Command { argv, env: env.clone(), pass_env: Vec::new(), inherit_env: true };
             let body = Body::Command(command_body);
             let (span, after) = (command.span.clone(), Vec::new());
-            checks.push(Check { id, span, after, timeout: None, blocking: true, body });
+            let (timeout, blocking, files, allow_empty, when) = (None, true, None, false, When::default());
+            checks.push(Check { id, span, after, timeout, blocking, files, allow_empty, when, body });
         }
     }
     checks
@@ -143,6 +151,10 @@ fn check(file: &FileCheck, packs: &Packs<'_>, known: &Known<'_>, diagnostics: &m
     let timeout = get(file.timeout.as_ref()).and_then(|timeout| duration(timeout, diagnostics));
     let after = get(file.after.as_ref()).map_or(Some(Vec::new()), |after| members(&after.value, known, diagnostics));
     let blocking = get(file.blocking.as_ref()).is_none_or(|blocking| blocking.value);
+    let files = get(file.files.as_ref()).and_then(|files| self::files(files, diagnostics));
+    let allow_empty = get(file.allow_empty.as_ref()).is_some_and(|allow| allow.value);
+    let when =
+        get(file.when.as_ref()).map_or_else(|| Some(When::default()), |when| self::when(when, known, diagnostics));
     let body = match (&file.command, &file.uses) {
         (Some(field), None) => command(file, field, diagnostics).map(Body::Command),
         (None, Some(field)) => logic(file, field, packs, diagnostics).map(Body::Logic),
@@ -159,15 +171,20 @@ fn check(file: &FileCheck, packs: &Packs<'_>, known: &Known<'_>, diagnostics: &m
             None
         }
     };
-    Some(Check { id: id?, span: file.id.span.clone(), after: after?, timeout, blocking, body: body? })
+    let (span, after, when) = (file.id.span.clone(), after?, when?);
+    Some(Check { id: id?, span, after, timeout, blocking, files, allow_empty, when, body: body? })
 }
 
 fn command(file: &FileCheck, field: &Field<Argv>, diagnostics: &mut Vec<Diagnostic>) -> Option<Command> {
     let argv = field.value.as_ref().and_then(|command| argv(command, diagnostics));
-    if let Some(files) = &file.files {
+    if let (None, Some(allow)) = (&file.files, get(file.allow_empty.as_ref()).filter(|allow| allow.value)) {
         let diagnostic =
-            unsupported(files.key.clone(), "`files` of a command").label("a command judges the whole tree");
-        diagnostics.push(diagnostic.help("remove it, and name the files among the arguments"));
+            Diagnostic::new(allow.span.clone(), "`allow-empty` has no meaning for a command without `files`");
+        diagnostics
+            .push(diagnostic.help("remove it, or add `files`: what runs on the whole tree always has something"));
+    }
+    if let Some(argv) = get(file.command.as_ref()).filter(|_| file.files.is_none()) {
+        placeholders(argv, diagnostics);
     }
     let logic_only = [("config", span(file.config.as_ref())), ("limits", span(file.limits.as_ref()))];
     for (name, span) in logic_only.into_iter().filter_map(|(name, span)| Some((name, span?))) {
@@ -191,6 +208,51 @@ fn command(file: &FileCheck, field: &Field<Argv>, diagnostics: &mut Vec<Diagnost
     Some(Command { argv: argv?, env, pass_env, inherit_env: inherit_env.is_some_and(|inherit| inherit.value) })
 }
 
+/// Refuses names of files where there are none to name.
+fn placeholders(argv: &At<Argv>, diagnostics: &mut Vec<Diagnostic>) {
+    for argument in &argv.value {
+        if let Some(name) = ["{files}", "{files0}"].into_iter().find(|name| argument.value.contains(name)) {
+            let diagnostic = Diagnostic::new(argument.span.clone(), format!("`{name}` needs `files`"));
+            diagnostics
+                .push(diagnostic.help("say which files: add `files = [\"src/**\"]` to a check in `[checks.NAME]`"));
+        }
+    }
+}
+
+/// The files a check is about.
+fn files(files: &At<Vec<At<String>>>, diagnostics: &mut Vec<Diagnostic>) -> Option<Globs> {
+    if files.value.is_empty() {
+        let diagnostic = Diagnostic::new(files.span.clone(), "`files` is empty").label("no file would be checked");
+        diagnostics.push(diagnostic.help("remove it to check all files that the check is about"));
+        return None;
+    }
+    globs(&files.value, diagnostics)
+}
+
+/// When a check is among those to run. A list without items means that it is not set.
+fn when(file: &At<FileWhen>, known: &Known<'_>, diagnostics: &mut Vec<Diagnostic>) -> Option<When> {
+    let before = diagnostics.len();
+    let list =
+        |field: &Option<Field<Vec<At<String>>>>| get(field.as_ref()).filter(|list| !list.value.is_empty()).cloned();
+    let scenarios = list(&file.value.scenarios).map(|names| {
+        let one = |name: &At<String>| {
+            if !known.scenarios.contains(&name.value.as_str()) {
+                let diagnostic =
+                    Diagnostic::new(name.span.clone(), format!("there is no scenario {}", quote(&name.value)));
+                diagnostics.push(match did_you_mean(&name.value, known.scenarios.iter().copied()) {
+                    Some(meant) => diagnostic.help(format!("did you mean {}?", quote(meant))),
+                    None => diagnostic.help(format!("the scenarios are {}", self::list(&known.scenarios))),
+                });
+            }
+            name.value.parse().ok()
+        };
+        names.value.iter().filter_map(one).collect()
+    });
+    let branches = list(&file.value.branches).and_then(|names| globs(&names.value, diagnostics));
+    let paths = list(&file.value.paths).and_then(|paths| globs(&paths.value, diagnostics));
+    (diagnostics.len() == before).then_some(When { scenarios, branches, paths })
+}
+
 fn argv(argv: &At<Argv>, diagnostics: &mut Vec<Diagnostic>) -> Option<Vec<String>> {
     let before = diagnostics.len();
     match argv.value.first() {
@@ -209,9 +271,11 @@ fn argv(argv: &At<Argv>, diagnostics: &mut Vec<Diagnostic>) -> Option<Vec<String
             let diagnostic = Diagnostic::new(argument.span.clone(), "the argument has a NUL character");
             diagnostics.push(diagnostic.help("no program can receive one"));
         }
-        if argument.value.contains("{files}") {
-            let diagnostic = unsupported(argument.span.clone(), "`{files}`").label("would be passed as it stands");
-            diagnostics.push(diagnostic.help("name the files or folders as arguments"));
+        if argument.value.contains("{files}") && argument.value != "{files}" {
+            let title = "`{files}` stands for several arguments, and is part of one here";
+            let diagnostic = Diagnostic::new(argument.span.clone(), title);
+            diagnostics
+                .push(diagnostic.help("write it as an argument of its own, or `{files0}` for a file that lists them"));
         }
     }
     let arguments = || argv.value.iter().map(|argument| argument.value.clone()).collect();
@@ -235,14 +299,6 @@ fn logic(
         let diagnostic = Diagnostic::new(span, title).label("only checks with `command` have it");
         diagnostics.push(diagnostic.help("remove it: a pack sees no environment, and its options are in `config`"));
     }
-    let files = get(file.files.as_ref()).and_then(|files| {
-        if files.value.is_empty() {
-            let diagnostic = Diagnostic::new(files.span.clone(), "`files` is empty").label("no file would be checked");
-            diagnostics.push(diagnostic.help("remove it to check all files that the check is about"));
-            return None;
-        }
-        globs(&files.value, diagnostics)
-    });
     let config = get(file.config.as_ref());
     let limits = get(file.limits.as_ref()).map(|limits| self::limits(&limits.value, diagnostics));
     let (uses, (pack, check)) = (field.value.as_ref()?, target?);
@@ -250,7 +306,6 @@ fn logic(
         pack,
         check,
         use_span: uses.span.clone(),
-        files,
         config: config.map(|config| config.value.values.clone()).unwrap_or_default(),
         config_span: config.map(|config| config.span.clone()),
         config_spans: config.map(|config| config.value.spans.clone()).unwrap_or_default(),

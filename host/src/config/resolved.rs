@@ -81,6 +81,13 @@ pub struct Check {
     pub timeout: Option<Duration>,
     /// Whether its red decides the run.
     pub blocking: bool,
+    /// The files it is about. None for a command that is about the whole tree, and for a check of a pack that is about
+    /// all that the pack says.
+    pub files: Option<Globs>,
+    /// Whether it runs all the same where no file is in its scope.
+    pub allow_empty: bool,
+    /// When it is among those to run; always where nothing is written.
+    pub when: When,
     /// What it does.
     pub body: Body,
 }
@@ -116,8 +123,6 @@ pub struct Logic {
     pub check: String,
     /// Where `use` is written.
     pub use_span: Range<usize>,
-    /// The files it is about; all that the check is about where nothing is written.
-    pub files: Option<Globs>,
     /// Its options. Numbers are finite. Not yet compared with the check's schema.
     pub config: Map<String, Value>,
     /// Where `config` is written.
@@ -128,6 +133,17 @@ pub struct Logic {
     pub limits: Limits,
     /// Where `limits` is written.
     pub limits_span: Option<Range<usize>>,
+}
+
+/// When a check is among those to run: where all conditions hold that are written.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct When {
+    /// In one of these scenarios.
+    pub scenarios: Option<Vec<ScenarioName>>,
+    /// On a branch whose name one of these matches.
+    pub branches: Option<Globs>,
+    /// Where a path that these match changed since the base; without a base, where there is one.
+    pub paths: Option<Globs>,
 }
 
 /// Limits that a configuration sets, each more than zero; the defaults hold where it is silent. In the user's file, the

@@ -179,6 +179,11 @@ impl Entry {
 }
 
 impl Change {
+    /// The paths that it is about: in the subject, and in the base where that is another.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        [Some(self.path.as_str()), self.previous_path.as_deref()].into_iter().flatten()
+    }
+
     /// Appends all that a check is told of what changed.
     pub fn encode_all(changes: Option<&[Self]>, encoder: &mut Encoder) {
         encoder.integer(changes.is_some().into());

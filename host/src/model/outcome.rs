@@ -94,6 +94,30 @@ pub enum SkipReason {
 pub enum Deselected {
     /// The subject is a revision, which lies in no folder that a command could run in.
     Revision,
+    /// Others were named as the only ones.
+    Only,
+    /// It was named as one to leave out.
+    Skip,
+    /// It is for other scenarios.
+    OtherScenario,
+    /// It is for other branches.
+    OtherBranch,
+    /// It is for changes of paths of which none changed.
+    NoSuchPath,
+    /// Nothing changed that it is about.
+    Unchanged,
+    /// A person declared that the scenario does not apply.
+    NotApplicable,
+}
+
+impl Deselected {
+    /// Whether the run is less than its scenario asks for, so that its green is none.
+    pub fn is_scoped(self) -> bool {
+        match self {
+            Self::Revision | Self::Only | Self::Skip => true,
+            Self::OtherScenario | Self::OtherBranch | Self::NoSuchPath | Self::Unchanged | Self::NotApplicable => false,
+        }
+    }
 }
 
 /// What became of a check.
@@ -206,7 +230,8 @@ impl RunOutcome {
             | CheckOutcome::NotSelected(_) => None,
         };
         let outcome = rows.iter().filter_map(of_row).min().unwrap_or(Self::Empty);
-        let all = !rows.iter().any(|row| matches!(row.outcome, CheckOutcome::NotSelected(_)));
+        let scoped = |row: &Row| matches!(row.outcome, CheckOutcome::NotSelected(why) if why.is_scoped());
+        let all = !rows.iter().any(scoped);
         if outcome == Self::Passed && !all { Self::Partial } else { outcome }
     }
 }
@@ -244,6 +269,12 @@ mod tests {
             (vec![skipped()], RunOutcome::Empty),
             (vec![skipped(), row(C::Passed, true)], RunOutcome::Passed),
             (vec![row(C::Failed, false)], RunOutcome::Empty),
+            (vec![row(C::NotSelected(Deselected::Only), true), row(C::Passed, true)], RunOutcome::Partial),
+            (vec![row(C::NotSelected(Deselected::Skip), true), row(C::Failed, true)], RunOutcome::Failed),
+            (vec![row(C::NotSelected(Deselected::Skip), true)], RunOutcome::Empty),
+            (vec![row(C::NotSelected(Deselected::Unchanged), true), row(C::Passed, true)], RunOutcome::Passed),
+            (vec![row(C::NotSelected(Deselected::Unchanged), true)], RunOutcome::Empty),
+            (vec![row(C::NotSelected(Deselected::OtherBranch), true)], RunOutcome::Empty),
             (vec![row(C::Failed, false), row(C::Passed, false)], RunOutcome::Passed),
             (vec![row(C::Passed, true), row(C::Failed, true)], RunOutcome::Failed),
             (vec![row(C::Failed, true), row(C::Error(ErrorKind::Trap), true)], RunOutcome::Error),

@@ -5,8 +5,8 @@
 //! has a digest of its own: comparing two runs compares verdicts, checking a store checks records.
 
 use super::{
-    CanonicalError, CheckId, CheckOutcome, Class, Context, Digest, Finding, PackName, RunId, RunOutcome, ScenarioName,
-    to_canonical,
+    CanonicalError, CheckId, CheckOutcome, Class, Context, Deselected, Digest, Finding, PackName, RunId, RunOutcome,
+    ScenarioName, to_canonical,
 };
 use serde::{Deserialize, Serialize};
 
@@ -49,8 +49,11 @@ pub struct Subject {
 pub struct PlanRow {
     /// The check.
     pub id: CheckId,
-    /// The digest of its definition.
-    pub definition: Digest,
+    /// Why it is not among those to run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deselected: Option<Deselected>,
+    /// The digest of its definition. None where it is not among those to run.
+    pub definition: Option<Digest>,
     /// The digest of the files in its scope. None for a command that is about no files in particular.
     pub files: Option<Digest>,
 }
@@ -87,6 +90,12 @@ pub struct Verdict {
     pub scenario: ScenarioName,
     /// Whether the first red ends it.
     pub fail_fast: bool,
+    /// Whether only what something changed for since the base was to run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub changed_only: bool,
+    /// Why the scenario does not apply to the subject, as a person declared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_applicable: Option<String>,
     /// By which checks, in declared order.
     pub plan: Vec<PlanRow>,
     /// What it adds up to.
@@ -96,6 +105,11 @@ pub struct Verdict {
 }
 
 impl Verdict {
+    /// Whether less ran than the scenario asks for, because it was asked for so: such a run gates nothing.
+    pub fn is_scoped(&self) -> bool {
+        self.plan.iter().any(|row| row.deselected.is_some_and(Deselected::is_scoped))
+    }
+
     /// The digest of the canonical form.
     pub fn digest(&self) -> Result<Digest, CanonicalError> {
         Ok(Digest::derived(Context::Verdict, &to_canonical(self)?))

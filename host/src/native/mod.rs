@@ -4,6 +4,7 @@
 //! Must not: use a shell, know about verdicts or logic checks, or leave a process of the group behind.
 
 mod environment;
+pub mod files;
 mod process;
 
 pub use environment::{Environment, declared, inherited};

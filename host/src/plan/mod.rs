@@ -2,15 +2,19 @@
 //!
 //! Pure: nothing is read, started or asked for here, so the same inputs always make the same plan.
 
+mod selection;
+
+pub use selection::{Request, selected};
+
 use crate::config::{self, Body, Check, Command, Config, Globs, Logic, Scenario};
 use crate::guest::Limits;
 use crate::model::{
-    Change, ChangeKind, CheckId, CheckInfo, CheckKind, Context, Digest, Encoder, Entry, EntryKind, Mount, PackName,
-    PlanRow, ScenarioName,
+    Change, ChangeKind, CheckId, CheckInfo, CheckKind, Context, Deselected, Digest, Encoder, Entry, EntryKind, Mount,
+    PackName, PlanRow, ScenarioName, Scope,
 };
 use crate::native::Environment;
 use crate::subject::{Changes, Kind, Revision, Snapshot};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// What a run will do.
@@ -22,6 +26,10 @@ pub struct Plan {
     pub fail_fast: bool,
     /// The budget of the whole run.
     pub timeout: Option<Duration>,
+    /// Whether only what something changed for since the base is to run.
+    pub changed_only: bool,
+    /// Why nothing runs, where a person declared so.
+    pub not_applicable: Option<String>,
     /// In declared order.
     pub units: Vec<Unit>,
 }
@@ -37,6 +45,8 @@ pub struct Unit {
     pub blocking: bool,
     /// The longest it may take.
     pub timeout: Option<Duration>,
+    /// Whether it runs where no file is in its scope.
+    pub allow_empty: bool,
     /// What to do.
     pub work: Work,
     /// What the verdict says of it.
@@ -52,6 +62,8 @@ pub enum Work {
         argv: Vec<String>,
         /// All that it sees of the environment.
         environment: Environment,
+        /// The files it is about, sorted. None for one that is about the whole tree.
+        files: Option<Vec<String>>,
     },
     /// Calls a pack.
     Logic {
@@ -73,6 +85,8 @@ pub enum Work {
         /// What it may use.
         limits: Limits,
     },
+    /// Nothing: it is not among those to run.
+    Nothing(CheckKind),
 }
 
 impl Work {
@@ -81,6 +95,7 @@ impl Work {
         match self {
             Self::Command { .. } => CheckKind::Command,
             Self::Logic { .. } => CheckKind::Logic,
+            Self::Nothing(kind) => *kind,
         }
     }
 }
@@ -166,29 +181,90 @@ pub struct About<'a> {
     pub snapshot: &'a Snapshot,
     /// What it is compared with, where there is such a thing.
     pub base: Option<&'a Base>,
+    /// The branch that is checked out, where one is.
+    pub branch: Option<&'a str>,
     /// The most that a check may use of each.
     pub ceilings: config::Limits,
 }
 
-/// Resolves a scenario. `resolved` has an entry for each of its logic checks, and `environment` answers what a
-/// command will see.
+/// Resolves a scenario. `resolved` has an entry for each of its logic checks that are among those to run, and
+/// `environment` answers what a command will see.
 pub fn plan(
     config: &Config,
     scenario: &Scenario,
     about: About<'_>,
+    request: &Request,
     resolved: &BTreeMap<CheckId, Resolved<'_>>,
     environment: impl Fn(&Command) -> Environment,
 ) -> Plan {
-    let checks = ordered(config, scenario);
-    let units = checks.into_iter().filter_map(|check| match &check.body {
-        Body::Command(command) => Some(command_unit(check, command, environment(command))),
-        Body::Logic(logic) => {
+    let touched = about.base.filter(|_| request.changed).map(|base| Touched::of(base, about.snapshot));
+    let checks = selected(config, scenario, &about, request).into_iter();
+    let units = checks.filter_map(|(check, why)| match (&check.body, why) {
+        (Body::Command(_), Some(why)) => Some(no_unit(check, CheckKind::Command, why)),
+        (Body::Logic(_), Some(why)) => Some(no_unit(check, CheckKind::Logic, why)),
+        (Body::Command(command), None) => {
+            Some(command_unit(check, command, environment(command), about.snapshot, touched.as_ref()))
+        }
+        (Body::Logic(logic), None) => {
             let allow = &config.packs.get(&logic.pack)?.allow;
-            Some(logic_unit(check, logic, resolved.get(&check.id)?, allow, about))
+            Some(logic_unit(check, logic, resolved.get(&check.id)?, allow, about, touched.as_ref()))
         }
     });
-    let units = units.collect();
-    Plan { scenario: scenario.name.clone(), fail_fast: scenario.fail_fast, timeout: scenario.timeout, units }
+    Plan {
+        scenario: scenario.name.clone(),
+        fail_fast: scenario.fail_fast,
+        timeout: scenario.timeout,
+        changed_only: request.changed,
+        not_applicable: request.not_applicable.clone(),
+        units: units.collect(),
+    }
+}
+
+/// Paths that changed since the base: those that are there, and those that no longer are.
+struct Touched<'a> {
+    here: BTreeSet<&'a str>,
+    gone: BTreeSet<&'a str>,
+    /// Submodules: what is gone in one has no path of its own.
+    inside: BTreeSet<&'a str>,
+}
+
+impl<'a> Touched<'a> {
+    fn of(base: &'a Base, snapshot: &Snapshot) -> Self {
+        let mut touched = Self { here: BTreeSet::new(), gone: BTreeSet::new(), inside: BTreeSet::new() };
+        for change in &base.changes.list {
+            if snapshot.entry(change.path.as_bytes()).is_some_and(|entry| entry.kind == Kind::Submodule) {
+                touched.inside.insert(&change.path);
+            }
+            let into = if change.kind == ChangeKind::Deleted { &mut touched.gone } else { &mut touched.here };
+            into.insert(&change.path);
+            touched.gone.extend(change.previous_path.as_deref());
+        }
+        touched
+    }
+
+    /// Of files in scope those that changed. All of them where a path in scope is gone: what is left may rest on it.
+    /// None where nothing in scope changed.
+    fn narrow<T>(&self, files: Vec<T>, path: impl Fn(&T) -> &str, in_scope: impl Fn(&str) -> bool) -> Option<Vec<T>> {
+        if self.gone.iter().any(|path| in_scope(path)) {
+            return Some(files);
+        }
+        let inside = |path: &str| path.match_indices('/').any(|(at, _)| self.inside.contains(&path[..at]));
+        let here = |path: &str| self.here.contains(path) || (!self.inside.is_empty() && inside(path));
+        let changed: Vec<T> = files.into_iter().filter(|file| here(path(file))).collect();
+        (!changed.is_empty()).then_some(changed)
+    }
+}
+
+fn no_unit(check: &Check, kind: CheckKind, why: Deselected) -> Unit {
+    Unit {
+        id: check.id.clone(),
+        after: check.after.clone(),
+        blocking: check.blocking,
+        timeout: check.timeout,
+        allow_empty: check.allow_empty,
+        work: Work::Nothing(kind),
+        row: PlanRow { id: check.id.clone(), deselected: Some(why), definition: None, files: None },
+    }
 }
 
 /// The checks of a scenario as they stand in it, each only after those that it waits for.
@@ -231,6 +307,13 @@ fn common(kind: CheckKind, check: &Check) -> Encoder {
     for id in &check.after {
         encoder.text(id.as_str());
     }
+    encoder.integer(check.allow_empty.into());
+    match &check.files {
+        Some(globs) => encode_globs(encoder.integer(1), globs),
+        None => {
+            encoder.integer(0);
+        }
+    }
     encoder
 }
 
@@ -238,7 +321,25 @@ fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-fn command_unit(check: &Check, command: &Command, environment: Environment) -> Unit {
+fn command_unit(
+    check: &Check,
+    command: &Command,
+    environment: Environment,
+    snapshot: &Snapshot,
+    touched: Option<&Touched<'_>>,
+) -> Unit {
+    // What follows a link is another entry, and what lies in a submodule is listed by itself.
+    let is_file = |entry: &Entry| matches!(entry.kind, EntryKind::File | EntryKind::Executable);
+    let in_scope = |path: &str| check.files.as_ref().is_some_and(|globs| globs.matches(path));
+    let all = || snapshot.entries.iter().filter_map(seen).filter(|entry| is_file(entry) && in_scope(&entry.path));
+    let files = check.files.as_ref().map(|_| all().collect::<Vec<Entry>>());
+    let files = match (files, touched) {
+        (Some(files), Some(touched)) => match touched.narrow(files, |entry| &entry.path, in_scope) {
+            Some(files) => Some(files),
+            None => return no_unit(check, CheckKind::Command, Deselected::Unchanged),
+        },
+        (files, _) => files,
+    };
     let mut encoder = common(CheckKind::Command, check);
     encoder.integer(command.argv.len() as u64);
     for argument in &command.argv {
@@ -261,8 +362,18 @@ fn command_unit(check: &Check, command: &Command, environment: Environment) -> U
         after: check.after.clone(),
         blocking: check.blocking,
         timeout: check.timeout,
-        work: Work::Command { argv: command.argv.clone(), environment },
-        row: PlanRow { id: check.id.clone(), definition, files: None },
+        allow_empty: check.allow_empty,
+        row: PlanRow {
+            id: check.id.clone(),
+            deselected: None,
+            definition: Some(definition),
+            files: files.as_ref().map(|files| files_digest(files, None)),
+        },
+        work: Work::Command {
+            argv: command.argv.clone(),
+            environment,
+            files: files.map(|files| files.into_iter().map(|entry| entry.path).collect()),
+        },
     }
 }
 
@@ -272,6 +383,7 @@ fn logic_unit(
     resolved: &Resolved<'_>,
     allow: &BTreeMap<Mount, Globs>,
     about: About<'_>,
+    touched: Option<&Touched<'_>>,
 ) -> Unit {
     let grant = Grant::new(&resolved.needs, allow);
     let limits = limits(&logic.limits, &about.ceilings);
@@ -281,14 +393,14 @@ fn logic_unit(
     let in_scope = |path: &str| {
         grant.covers(Mount::Tree, path)
             && resolved.files.matches(path)
-            && logic.files.as_ref().is_none_or(|globs| globs.matches(path))
+            && check.files.as_ref().is_none_or(|globs| globs.matches(path))
     };
     let unreadable = about.snapshot.entries.iter().filter(|entry| entry.kind == Kind::Unreadable);
     // What is in a folder that cannot be listed, nobody knows: it may be in scope.
     let may_be_below = |folder: &str| {
         grant.may_cover_below(Mount::Tree, folder)
             && resolved.files.may_match_below(folder)
-            && logic.files.as_ref().is_none_or(|globs| globs.may_match_below(folder))
+            && check.files.as_ref().is_none_or(|globs| globs.may_match_below(folder))
     };
     let in_the_dark = |entry: &&crate::subject::Entry| {
         let path = String::from_utf8_lossy(&entry.path);
@@ -298,18 +410,25 @@ fn logic_unit(
     let unreadable = unreadable.map(|entry| String::from_utf8_lossy(&entry.path).into_owned()).collect();
     let files = about.snapshot.entries.iter().filter_map(seen).filter(|entry| in_scope(&entry.path));
     let files: Vec<Entry> = files.map(|entry| with_base(entry, about.base, &grant)).collect();
+    let files = match (touched, resolved.info.scope) {
+        (None, _) => Some(files),
+        // Each file is judged by itself.
+        (Some(touched), Scope::File) => touched.narrow(files, |entry| &entry.path, in_scope),
+        // All of them are judged together, whichever changed; what is about no file of the tree is about something else.
+        (Some(_), Scope::Tree) if files.is_empty() && !grant.has(Mount::Tree) => Some(files),
+        (Some(touched), Scope::Tree) => {
+            let names: Vec<&str> = files.iter().map(|entry| entry.path.as_str()).collect();
+            let any = touched.narrow(names, |name| name, in_scope).is_some();
+            any.then_some(files)
+        }
+    };
+    let Some(files) = files else { return no_unit(check, CheckKind::Logic, Deselected::Unchanged) };
     let changes = about.base.filter(|_| resolved.info.wants_changes).map(|base| cut(&base.changes.list, &grant));
 
     let mut encoder = common(CheckKind::Logic, check);
     encoder.digest(&resolved.component).text(&resolved.info.id).text(&config);
     grant.encode(&mut encoder);
     encode_globs(&mut encoder, &resolved.files);
-    match &logic.files {
-        Some(globs) => encode_globs(encoder.integer(1), globs),
-        None => {
-            encoder.integer(0);
-        }
-    }
     let Limits { fuel, init_fuel, memory, output, findings, handles, wall } = &limits;
     for limit in [fuel, init_fuel, memory, output, findings, handles] {
         encoder.integer(*limit);
@@ -322,6 +441,7 @@ fn logic_unit(
         after: check.after.clone(),
         blocking: check.blocking,
         timeout: check.timeout,
+        allow_empty: check.allow_empty,
         work: Work::Logic {
             pack: logic.pack.clone(),
             check: Box::new(resolved.info.clone()),
@@ -332,7 +452,7 @@ fn logic_unit(
             grant,
             limits,
         },
-        row: PlanRow { id: check.id.clone(), definition, files: Some(digest) },
+        row: PlanRow { id: check.id.clone(), deselected: None, definition: Some(definition), files: Some(digest) },
     }
 }
 

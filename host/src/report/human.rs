@@ -69,8 +69,11 @@ impl Human {
     pub fn check(&self, row: &Row, record: &RecordRow, tail: Option<String>) -> String {
         let word = format!("{:<12}", row.outcome.word());
         let note = note(row, record);
-        let seconds =
-            if matches!(row.outcome, CheckOutcome::Skipped(_)) { String::new() } else { seconds(record.duration_ms) };
+        let seconds = if matches!(row.outcome, CheckOutcome::Skipped(_) | CheckOutcome::NotSelected(_)) {
+            String::new()
+        } else {
+            seconds(record.duration_ms)
+        };
         let mut text =
             format!("{} {:<24} {seconds:>8}", self.paint(colour(&row.outcome, row.blocking), &word), row.id.as_str());
         if !note.is_empty() {
@@ -165,6 +168,14 @@ impl Human {
         }
         if outcome == RunOutcome::Empty {
             let _ = writeln!(text, "nothing was verified: no check passed or failed that decides anything");
+            let _ =
+                writeln!(text, "help: if nothing here is for this scenario to judge, say why with `--na \"REASON\"`");
+        }
+        if let Some(reason) = &verdict.not_applicable {
+            let _ = writeln!(text, "declared not applicable: {}", escape(reason));
+        }
+        if verdict.is_scoped() {
+            let _ = writeln!(text, "scoped: less ran than the scenario asks for, so this is no gate");
         }
         let _ = writeln!(
             text,
@@ -210,9 +221,7 @@ fn note(row: &Row, record: &RecordRow) -> String {
             let why = record.message.as_deref().unwrap_or("the check found nothing to judge");
             notes.push(format!("not applicable: {}", escape(why)));
         }
-        CheckOutcome::NotSelected(Deselected::Revision) => {
-            notes.push("a revision has no folder to run it in".to_owned());
-        }
+        CheckOutcome::NotSelected(why) => notes.push(deselected(*why).to_owned()),
         CheckOutcome::Error(kind) => notes.push(error_word(*kind).to_owned()),
         CheckOutcome::Passed | CheckOutcome::Failed | CheckOutcome::TimedOut | CheckOutcome::Interrupted => {}
     }
@@ -237,6 +246,20 @@ fn note(row: &Row, record: &RecordRow) -> String {
         notes.push("does not block".to_owned());
     }
     notes.join(", ")
+}
+
+/// Why a check is not among those to run, in words.
+pub fn deselected(why: Deselected) -> &'static str {
+    match why {
+        Deselected::Revision => "a revision has no folder to run it in",
+        Deselected::Only => "not named by --only",
+        Deselected::Skip => "named by --skip",
+        Deselected::OtherScenario => "its `when` is for other scenarios",
+        Deselected::OtherBranch => "its `when` is for other branches",
+        Deselected::NoSuchPath => "no path of its `when` changed",
+        Deselected::Unchanged => "nothing changed that it is about",
+        Deselected::NotApplicable => "declared not applicable",
+    }
 }
 
 /// The kind of an error, in words.

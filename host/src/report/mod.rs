@@ -5,5 +5,5 @@
 mod human;
 mod text;
 
-pub use human::{Human, Style};
+pub use human::{Human, Style, deselected};
 pub use text::{escape, escape_in_json, without_codes};

@@ -28,7 +28,7 @@ impl Runner<'_> {
             return trouble(ErrorKind::Host, &message);
         }
         // A check that does not look at the subject, but at evidence or a claim, is about no files of it.
-        if files.is_empty() && (check.scope == Scope::File || grant.has(Mount::Tree)) {
+        if files.is_empty() && !unit.allow_empty && (check.scope == Scope::File || grant.has(Mount::Tree)) {
             return (CheckOutcome::Skipped(SkipReason::NoMatchingFiles), Done::default());
         }
         let Some(pack) = self.around.packs.get(pack) else {

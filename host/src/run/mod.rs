@@ -13,8 +13,8 @@ pub use sources::Sources;
 
 use crate::guest::Pack;
 use crate::model::{
-    CheckId, CheckKind, CheckOutcome, Class, Deselected, Digest, ErrorKind, Event, Exit, PackName, Record, RecordRow,
-    Row, RunId, RunOutcome, SkipReason, Subject, UsedPack, VERDICT_SCHEMA, Verdict,
+    CheckId, CheckKind, CheckOutcome, Class, Digest, ErrorKind, Event, Exit, PackName, Record, RecordRow, Row, RunId,
+    RunOutcome, SkipReason, Subject, UsedPack, VERDICT_SCHEMA, Verdict,
 };
 use crate::native::{self, Ending, Environment, Job, Stop};
 use crate::plan::{Base, Plan, Unit, Work};
@@ -77,17 +77,14 @@ pub fn execute(plan: &Plan, around: &Surroundings<'_>, sink: &mut dyn FnMut(&Eve
     let mut done: Vec<(Row, RecordRow)> = Vec::new();
     let mut first_red: Option<CheckId> = None;
     for unit in &plan.units {
-        let (row, record) = match (&first_red, runner.stopped) {
-            (_, Some(stopped)) => finished(unit, stopped.outcome(), Done::default(), Duration::ZERO),
-            (Some(id), None) => {
+        let (row, record) = match (&first_red, runner.stopped, unit.row.deselected) {
+            (_, _, Some(why)) => finished(unit, CheckOutcome::NotSelected(why), Done::default(), Duration::ZERO),
+            (_, Some(stopped), None) => finished(unit, stopped.outcome(), Done::default(), Duration::ZERO),
+            (Some(id), None, None) => {
                 let outcome = CheckOutcome::Skipped(SkipReason::AfterFailure(id.clone()));
                 finished(unit, outcome, Done::default(), Duration::ZERO)
             }
-            // A revision lies in no folder that a command could run in.
-            (None, None) if around.snapshot.revision && unit.work.kind() == CheckKind::Command => {
-                finished(unit, CheckOutcome::NotSelected(Deselected::Revision), Done::default(), Duration::ZERO)
-            }
-            (None, None) => {
+            (None, None, None) => {
                 sink(&Event::CheckStarted { id: unit.id.clone(), kind: unit.work.kind() });
                 let clock = Instant::now();
                 let (outcome, how) = runner.carry_out(unit, &done);
@@ -103,6 +100,9 @@ pub fn execute(plan: &Plan, around: &Surroundings<'_>, sink: &mut dyn FnMut(&Eve
     let (rows, records): (Vec<Row>, Vec<RecordRow>) = done.into_iter().unzip();
     let moved = moved(plan, &mut runner, around)?;
     let mut outcome = RunOutcome::of(&rows);
+    if plan.not_applicable.is_some() {
+        outcome = RunOutcome::NotApplicable;
+    }
     match runner.stopped {
         Some(Stopped::Signal) => outcome = outcome.min(RunOutcome::Interrupted),
         Some(Stopped::Budget) => outcome = outcome.min(RunOutcome::TimedOut),
@@ -120,6 +120,8 @@ pub fn execute(plan: &Plan, around: &Surroundings<'_>, sink: &mut dyn FnMut(&Eve
         },
         scenario: plan.scenario.clone(),
         fail_fast: plan.fail_fast,
+        changed_only: plan.changed_only,
+        not_applicable: plan.not_applicable.clone(),
         plan: plan.units.iter().map(|unit| unit.row.clone()).collect(),
         outcome,
         rows,
@@ -149,7 +151,7 @@ pub fn execute(plan: &Plan, around: &Surroundings<'_>, sink: &mut dyn FnMut(&Eve
 /// the verdict names, and a look is not needed.
 fn moved(plan: &Plan, runner: &mut Runner<'_>, around: &Surroundings<'_>) -> Result<Vec<String>, SnapshotError> {
     let mut moved = runner.sources.moved();
-    let commands = plan.units.iter().any(|unit| unit.work.kind() == CheckKind::Command);
+    let commands = plan.units.iter().any(|unit| matches!(unit.work, Work::Command { .. }));
     // A run that was stopped is no verdict on anything, whatever moved.
     if commands && !around.snapshot.revision && !runner.interrupted() && runner.stopped.is_none() {
         match (around.workspace.snapshot(Some(around.snapshot)), around.workspace.patience.over()) {
@@ -257,8 +259,15 @@ impl Runner<'_> {
             return (Stopped::Budget.outcome(), Done::default());
         }
         match &unit.work {
-            Work::Command { argv, environment } => self.command(unit, argv, environment),
+            Work::Command { files: Some(files), .. } if files.is_empty() && !unit.allow_empty => {
+                (CheckOutcome::Skipped(SkipReason::NoMatchingFiles), Done::default())
+            }
+            Work::Command { argv, environment, files } => {
+                self.command(unit, argv, environment, files.as_deref().unwrap_or_default())
+            }
             Work::Logic { .. } => self.logic(unit, done),
+            // It was not among those to run, and was not asked.
+            Work::Nothing(_) => (CheckOutcome::Error(ErrorKind::Host), Done::default()),
         }
     }
 
@@ -275,7 +284,13 @@ impl Runner<'_> {
         self.stopped == Some(Stopped::Signal)
     }
 
-    fn command(&mut self, unit: &Unit, argv: &[String], environment: &Environment) -> (CheckOutcome, Done) {
+    fn command(
+        &mut self,
+        unit: &Unit,
+        argv: &[String],
+        environment: &Environment,
+        files: &[String],
+    ) -> (CheckOutcome, Done) {
         let host = |message: String| {
             (CheckOutcome::Error(ErrorKind::Host), Done { message: Some(message), ..Done::default() })
         };
@@ -290,8 +305,28 @@ impl Runner<'_> {
         let own = unit.timeout.map(|timeout| Instant::now() + timeout);
         let deadline = [own, self.deadline].into_iter().flatten().min();
         let folder = &self.around.workspace.root;
-        let job = Job { argv, folder, environment, log, deadline, grace: GRACE };
-        let ending = native::run(job, &self.around.stops.0, &self.around.stops.1);
+        let list = match self.listed(unit, argv, files) {
+            Ok(list) => list,
+            Err(error) => return host(format!("cannot write the list of its files: {error}")),
+        };
+        let mut ending = Ending::Exited(Exit::Code(0));
+        for argv in native::files::calls(argv, files, &list) {
+            let log = match log.try_clone() {
+                Ok(log) => log,
+                Err(error) => return host(format!("cannot keep its output: {error}")),
+            };
+            let job = Job { argv: &argv, folder, environment, log, deadline, grace: GRACE };
+            let one = native::run(job, &self.around.stops.0, &self.around.stops.1);
+            let goes_on = matches!(one, Ending::Exited(_));
+            // The first one that is not content decides, and the others are heard.
+            if matches!(ending, Ending::Exited(Exit::Code(0))) || !goes_on {
+                ending = one;
+            }
+            if !goes_on {
+                break;
+            }
+        }
+        drop(log);
         let log = match self.around.logs.finish(&unit.id, kept) {
             Ok(log) => log,
             Err(error) => return host(format!("cannot keep its output: {error}")),
@@ -329,6 +364,16 @@ impl Runner<'_> {
             }
         };
         (outcome, done)
+    }
+}
+
+impl Runner<'_> {
+    /// The path of a file that lists the files of a command, beside its log. Empty where the command asks for none.
+    fn listed(&self, unit: &Unit, argv: &[String], files: &[String]) -> std::io::Result<String> {
+        if !native::files::wants_list(argv) {
+            return Ok(String::new());
+        }
+        self.around.logs.list(&unit.id, &native::files::list(files))
     }
 }
 

@@ -40,6 +40,14 @@ impl Logs {
         OpenOptions::new().read(true).append(true).create_new(true).mode(0o600).open(path)
     }
 
+    /// Writes a list of files for a check beside its log, and returns its path.
+    pub fn list(&self, check: &CheckId, contents: &[u8]) -> io::Result<String> {
+        let path = self.folder().join(format!("{check}.files"));
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+        file.write_all(contents)?;
+        path.into_os_string().into_string().map_err(|_| io::Error::other("the path of the state folder is no text"))
+    }
+
     /// What became of a file that was started: its size and digest, once it is on disk. By its handle, since a command
     /// may have put something else in its place.
     pub fn finish(&self, check: &CheckId, mut file: File) -> io::Result<Log> {

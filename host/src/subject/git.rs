@@ -289,6 +289,15 @@ impl Repository {
         }
     }
 
+    /// The branch that is checked out, by its short name. None where none is, and before the first commit.
+    pub fn branch(&self) -> Result<Option<String>, GitError> {
+        let command = "rev-parse";
+        let answer = call(self.place(), command, &["--symbolic-full-name", "HEAD"])?;
+        let name = answer.stdout.strip_suffix(b"\n").filter(|_| answer.success);
+        let name = name.and_then(|name| std::str::from_utf8(name).ok()?.strip_prefix("refs/heads/"));
+        Ok(name.map(str::to_owned))
+    }
+
     /// The best common ancestor of two commits, by their ids in hexadecimal. None where there is none.
     pub fn merge_base(&self, one: &str, other: &str) -> Result<Option<String>, GitError> {
         let id = history::meeting(self, one, other)?;

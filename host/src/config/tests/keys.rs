@@ -71,7 +71,7 @@ fail_fast = true
     9 | fail-fast = true
       | ^^^^^^^^^ not a key of `[checks.NAME]`
       |
-      = help: the keys of `[checks.NAME]` are `command`, `use`, `after`, `timeout`, `blocking`, `env`, `pass-env`, `inherit-env`, `files`, `config` and `limits`
+      = help: the keys of `[checks.NAME]` are `command`, `use`, `after`, `timeout`, `blocking`, `env`, `pass-env`, `inherit-env`, `files`, `allow-empty`, `when`, `config` and `limits`
 
     error: scenario `s` has no checks
       --> probity.toml:10:12
@@ -122,13 +122,13 @@ when = "x"
       |
       = help: remove it; until then, what a command needs of the host is its own to test
 
-    error: `{files}` is not supported yet
+    error: `{files}` needs `files`
      --> probity.toml:5:19
       |
     5 | commands = [["x", "{files}"]]
-      |                   ^^^^^^^^^ would be passed as it stands
+      |                   ^^^^^^^^^
       |
-      = help: name the files or folders as arguments
+      = help: say which files: add `files = ["src/**"]` to a check in `[checks.NAME]`
 
     error: `audit` is not supported yet
      --> probity.toml:6:9
@@ -162,22 +162,6 @@ when = "x"
        |
        = help: fetch the component, commit it, and write `file:PACK.wasm`
 
-    error: `{files}` is not supported yet
-      --> probity.toml:14:29
-       |
-    14 | command = ["ruff", "check", "{files}"]
-       |                             ^^^^^^^^^ would be passed as it stands
-       |
-       = help: name the files or folders as arguments
-
-    error: `files` of a command is not supported yet
-      --> probity.toml:15:1
-       |
-    15 | files = ["**/*.py"]
-       | ^^^^^ a command judges the whole tree
-       |
-       = help: remove it, and name the files among the arguments
-
     error: `when` is not supported yet
       --> probity.toml:18:1
        |
@@ -202,7 +186,7 @@ fn everything_to_come_says_what_to_do_until_then() {
         ("", &["capabilities", "user", "agent", "prompts", "limits", "walls", "trust"][..]),
         ("[verify]", &["base", "when", "fail-fast", "prompts"]),
         ("[packs.p]", &["digest"]),
-        ("[checks.a]", &["review", "when", "base", "capabilities", "secrets"]),
+        ("[checks.a]", &["review", "base", "capabilities", "secrets"]),
         ("[scenarios.s]", &["when"]),
     ] {
         for key in keys {

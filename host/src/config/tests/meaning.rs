@@ -149,7 +149,7 @@ fn a_logic_check_has_what_is_declared() {
     let logic = logic(&config.checks[0]);
     assert_eq!((logic.pack.as_str(), logic.check.as_str()), ("hygiene", "trailing-whitespace"));
     assert_eq!(&text[logic.use_span.clone()], "\"hygiene/trailing-whitespace\"");
-    assert_eq!(logic.files, Some(Globs::new(&["**", "!vendor/**"]).unwrap()));
+    assert_eq!(config.checks[0].files, Some(Globs::new(&["**", "!vendor/**"]).unwrap()));
     assert_eq!(logic.limits, Limits { fuel: Some(1_000_000), memory: Some(64 << 20), ..Limits::default() });
     let expected = json!({"markdown-linebreak": true, "a/b~c": [1, 16, 1.5, "x", {"deep": false}]});
     assert_eq!(json!(logic.config), expected);
@@ -175,7 +175,7 @@ fn a_logic_check_needs_no_more_than_its_name() {
         "[packs.p]\nsource = \"path:.\"\nallow = []\n[checks.a]\nuse = \"p/c\"\n[checks.b]\nuse = \"p/c\"\nlimits.memory = 1024",
     );
     let logic_a = logic(&config.checks[0]);
-    assert_eq!((&logic_a.files, &logic_a.config_span, logic_a.config.len()), (&None, &None, 0));
+    assert_eq!((&config.checks[0].files, &logic_a.config_span, logic_a.config.len()), (&None, &None, 0));
     assert_eq!(logic_a.limits, Limits::default());
     assert_eq!(logic(&config.checks[1]).limits.memory, Some(1024));
     assert_eq!(config.packs[&"p".parse().unwrap()].source, PackSource::Path(".".to_owned()));

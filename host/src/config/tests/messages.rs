@@ -186,13 +186,13 @@ fn hostile_text_is_shown_and_not_obeyed() {
       |
       = help: write for example `31m-x`
 
-    error: `{files}` is not supported yet
+    error: `{files}` needs `files`
      --> probity.toml:2:24
       |
     2 | command = ["\u{202e}", "{files}"] # \u{9b}2J
-      |                        ^^^^^^^^^ would be passed as it stands
+      |                        ^^^^^^^^^
       |
-      = help: name the files or folders as arguments
+      = help: say which files: add `files = ["src/**"]` to a check in `[checks.NAME]`
     "#);
 }
 

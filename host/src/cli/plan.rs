@@ -1,0 +1,129 @@
+//! `probity verify --plan`: what would run and why. Nothing is executed for it, packs are not even loaded.
+
+use super::printer::Printer;
+use super::take::Taken;
+use crate::config::{Body, Check, Scenario, quote};
+use crate::model::{CheckKind, Deselected};
+use crate::plan::{self, About, Plan, Request, Unit, Work};
+use crate::report::{deselected, escape};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// What is decided about one check before its pack is known.
+struct Row<'a> {
+    check: &'a Check,
+    why: Option<Deselected>,
+    unit: Option<&'a Unit>,
+}
+
+pub(super) fn show(
+    taken: &Taken,
+    scenario: &Scenario,
+    about: About<'_>,
+    request: &Request,
+    json: bool,
+    printer: &Printer,
+) -> u8 {
+    let config = &taken.project.config;
+    // What a command sees of the environment changes nothing of what is shown.
+    let plan = plan::plan(config, scenario, about, request, &BTreeMap::new(), |_| BTreeMap::new());
+    let rows: Vec<Row<'_>> = plan::selected(config, scenario, &about, request)
+        .into_iter()
+        .map(|(check, why)| {
+            let unit = plan.units.iter().find(|unit| unit.id == check.id);
+            Row { check, why: why.or_else(|| unit?.row.deselected), unit }
+        })
+        .collect();
+    if json {
+        printer.json(&document(taken, about, &plan, &rows));
+    } else {
+        printer.out(&text(about, &plan, &rows));
+    }
+    0
+}
+
+impl Row<'_> {
+    fn kind(&self) -> CheckKind {
+        match self.check.body {
+            Body::Command(_) => CheckKind::Command,
+            Body::Logic(_) => CheckKind::Logic,
+        }
+    }
+
+    /// The files of a command that is about some.
+    fn files(&self) -> Option<&[String]> {
+        match &self.unit?.work {
+            Work::Command { files, .. } => files.as_deref(),
+            Work::Logic { .. } | Work::Nothing(_) => None,
+        }
+    }
+
+    /// Whether it would be skipped since there is no file in its scope.
+    fn without_files(&self) -> bool {
+        self.files().is_some_and(<[String]>::is_empty) && !self.check.allow_empty
+    }
+}
+
+fn text(about: About<'_>, plan: &Plan, rows: &[Row<'_>]) -> String {
+    let run = rows.iter().filter(|row| row.why.is_none() && !row.without_files()).count();
+    let base = about.base.map(|base| format!(", compared with {}", base.revision.commit)).unwrap_or_default();
+    let mut text = format!("scenario {}: {run} of {} checks would run{base}\n", plan.scenario, rows.len());
+    for row in rows {
+        let (word, note) = match row.why {
+            Some(why) => ("no", deselected(why).to_owned()),
+            None if row.without_files() => ("skipped", "no matching files".to_owned()),
+            None => ("run", what(row)),
+        };
+        let _ = writeln!(text, "  {word:<8} {:<24} {note}", row.check.id.as_str());
+    }
+    text
+}
+
+fn what(row: &Row<'_>) -> String {
+    match &row.check.body {
+        Body::Command(command) => {
+            let words: Vec<String> = command.argv.iter().map(|word| escape(&quote(word))).collect();
+            let files = match row.files() {
+                Some([_]) => " (1 file)".to_owned(),
+                Some(files) => format!(" ({} files)", files.len()),
+                None => String::new(),
+            };
+            format!("{}{files}", words.join(" "))
+        }
+        Body::Logic(logic) => format!("{}/{} (its files are known once the pack is loaded)", logic.pack, logic.check),
+    }
+}
+
+fn document(taken: &Taken, about: About<'_>, plan: &Plan, rows: &[Row<'_>]) -> Value {
+    let one = |row: &Row<'_>| {
+        let mut document = json!({
+            "id": row.check.id,
+            "kind": row.kind(),
+            "deselected": row.why,
+            "blocking": row.check.blocking,
+            "after": row.check.after,
+            "definition": row.unit.and_then(|unit| unit.row.definition),
+        });
+        match &row.check.body {
+            Body::Command(command) => {
+                document["command"] = json!(command.argv);
+                document["files"] = json!(row.files());
+            }
+            Body::Logic(logic) => document["use"] = json!(format!("{}/{}", logic.pack, logic.check)),
+        }
+        document
+    };
+    json!({
+        "schema": "probity/plan/1",
+        "scenario": plan.scenario,
+        "fail_fast": plan.fail_fast,
+        "changed_only": plan.changed_only,
+        "subject": {
+            "tree": taken.snapshot.tree,
+            "commit": taken.snapshot.commit,
+            "base": about.base.map(|base| &base.revision.commit),
+        },
+        "checks": rows.iter().map(one).collect::<Vec<_>>(),
+    })
+}

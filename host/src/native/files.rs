@@ -1,0 +1,87 @@
+//! Names of files among the arguments of a command: `{files}` as arguments of their own, `{files0}` as a file that lists
+//! them.
+//!
+//! Values only: whoever runs the command writes that file.
+
+/// Stands for the files, each an argument. It is an argument of its own.
+const FILES: &str = "{files}";
+
+/// Stands for the path of a file with their names, each followed by a NUL.
+const LIST: &str = "{files0}";
+
+/// The most bytes of names in one call. Systems take a megabyte or two for arguments and environment together.
+const MOST: usize = 256 << 10;
+
+/// Whether the arguments ask for a file with the names.
+pub fn wants_list(argv: &[String]) -> bool {
+    argv.iter().any(|argument| argument.contains(LIST))
+}
+
+/// What that file holds.
+pub fn list(files: &[String]) -> Vec<u8> {
+    files.iter().flat_map(|path| [safe(path).into_bytes(), b"\0".to_vec()]).collect::<Vec<_>>().concat()
+}
+
+/// The calls that name all files: one, or several where the system would not take so many arguments. `list` is the path
+/// of the file that lists them.
+pub fn calls(argv: &[String], files: &[String], list: &str) -> Vec<Vec<String>> {
+    let call = |files: &[String]| -> Vec<String> {
+        let one = |argument: &String| match argument.as_str() {
+            FILES => files.iter().map(|path| safe(path)).collect(),
+            other => vec![other.replace(LIST, list)],
+        };
+        argv.iter().flat_map(one).collect()
+    };
+    if !argv.iter().any(|argument| argument == FILES) {
+        return vec![call(files)];
+    }
+    let (mut calls, mut start, mut bytes) = (Vec::new(), 0, 0);
+    for (at, path) in files.iter().enumerate() {
+        // With what the system keeps for each argument beside its bytes.
+        let weight = path.len() + 16;
+        if bytes + weight > MOST && at > start {
+            calls.push(call(&files[start..at]));
+            (start, bytes) = (at, 0);
+        }
+        bytes += weight;
+    }
+    calls.push(call(&files[start..]));
+    calls
+}
+
+/// A name that no program takes for an option.
+fn safe(path: &str) -> String {
+    if path.starts_with('-') { format!("./{path}") } else { path.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn strings(words: &[&str]) -> Vec<String> {
+        words.iter().map(|word| (*word).to_owned()).collect()
+    }
+
+    #[test]
+    fn names_stand_where_they_are_asked_for() {
+        let files = strings(&["a b", "-rf", "c\nd", "'"]);
+        let [call] = &calls(&strings(&["x", "{files}", "--from={files0}", "end"]), &files, "/l")[..] else { panic!() };
+        assert_eq!(*call, strings(&["x", "a b", "./-rf", "c\nd", "'", "--from=/l", "end"]));
+        assert_eq!(calls(&strings(&["x"]), &files, ""), [strings(&["x"])]);
+        assert_eq!(calls(&strings(&["x", "{files}"]), &[], ""), [strings(&["x"])]);
+        assert_eq!(list(&files), b"a b\0./-rf\0c\nd\0'\0");
+        assert!(wants_list(&strings(&["x", "-f={files0}"])) && !wants_list(&strings(&["x", "{files}"])));
+    }
+
+    #[test]
+    fn no_call_has_more_names_than_a_system_takes_and_none_is_lost() {
+        let files: Vec<String> = (0..9000).map(|at| format!("{}/{at}", "d".repeat(90))).collect();
+        let calls = calls(&strings(&["x", "{files}"]), &files, "");
+        assert!(calls.len() > 2);
+        assert!(calls.iter().all(|call| call.iter().map(|argument| argument.len() + 16).sum::<usize>() < MOST + 100));
+        let named: Vec<&String> = calls.iter().flat_map(|call| &call[1..]).collect();
+        assert!(named.into_iter().eq(&files));
+        // One that is longer than all of them together would be still goes.
+        assert_eq!(self::calls(&strings(&["x", "{files}"]), &strings(&["a", &"b".repeat(MOST), "c"]), "").len(), 3);
+    }
+}

@@ -1,0 +1,65 @@
+//! Which checks of a scenario are among those to run, and why the others are not.
+
+use super::{About, ordered};
+use crate::config::{Body, Check, Config, Scenario};
+use crate::model::{CheckId, Deselected};
+use std::collections::BTreeSet;
+
+/// What is asked for of a scenario.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Request {
+    /// Nothing but these checks of it.
+    pub only: Option<BTreeSet<CheckId>>,
+    /// None of these.
+    pub skip: BTreeSet<CheckId>,
+    /// Only what something changed for since the base.
+    pub changed: bool,
+    /// Nothing at all, for this reason.
+    pub not_applicable: Option<String>,
+}
+
+/// The checks of a scenario in the order in which they run, each with the reason if it does not. Whether something
+/// changed for a check shows later, when it is known which files that is about.
+pub fn selected<'a>(
+    config: &'a Config,
+    scenario: &Scenario,
+    about: &About<'_>,
+    request: &Request,
+) -> Vec<(&'a Check, Option<Deselected>)> {
+    let checks = ordered(config, scenario).into_iter();
+    checks.map(|check| (check, deselected(check, scenario, about, request))).collect()
+}
+
+fn deselected(check: &Check, scenario: &Scenario, about: &About<'_>, request: &Request) -> Option<Deselected> {
+    if request.not_applicable.is_some() {
+        return Some(Deselected::NotApplicable);
+    }
+    if request.only.as_ref().is_some_and(|only| !only.contains(&check.id)) {
+        return Some(Deselected::Only);
+    }
+    if request.skip.contains(&check.id) {
+        return Some(Deselected::Skip);
+    }
+    if check.when.scenarios.as_ref().is_some_and(|names| !names.contains(&scenario.name)) {
+        return Some(Deselected::OtherScenario);
+    }
+    if check.when.branches.as_ref().is_some_and(|globs| !about.branch.is_some_and(|branch| globs.matches(branch))) {
+        return Some(Deselected::OtherBranch);
+    }
+    if check.when.paths.as_ref().is_some_and(|globs| !about.touched(|path| globs.matches(path))) {
+        return Some(Deselected::NoSuchPath);
+    }
+    // A revision lies in no folder that a command could run in.
+    let command = matches!(check.body, Body::Command(_));
+    (command && about.snapshot.revision).then_some(Deselected::Revision)
+}
+
+impl About<'_> {
+    /// Whether a path that fits changed since the base, or is there where there is no base.
+    fn touched(&self, fits: impl Fn(&str) -> bool) -> bool {
+        if let Some(base) = self.base {
+            return base.changes.list.iter().any(|change| change.names().any(&fits));
+        }
+        self.snapshot.entries.iter().any(|entry| std::str::from_utf8(&entry.path).is_ok_and(&fits))
+    }
+}

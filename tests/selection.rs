@@ -1,0 +1,244 @@
+//! What runs and on what: scoped runs, changed files, conditions, declarations, and plans that execute nothing.
+
+use crate::support::{Project, Ran, around, row};
+use serde_json::{Value, json};
+use std::fs;
+
+const THREE: &str =
+    "[checks.a]\ncommand = [\"true\"]\n[checks.b]\ncommand = [\"false\"]\n[checks.c]\ncommand = [\"true\"]\n";
+
+fn json(project: &Project, arguments: &[&str]) -> Value {
+    let ran = project.run(&[&["verify", "--json"], arguments].concat());
+    serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{}{}", ran.stdout, ran.stderr))
+}
+
+/// The arguments that a command was called with, a list for each call: it appends them to `calls`, each ended by a NUL.
+const TELL: &str =
+    "for one in \"$@\"; do printf '%s\\0' \"$one\" >> \"$HOME/calls\"; done; printf '\\n\\0' >> \"$HOME/calls\"";
+
+fn calls(project: &Project) -> Vec<Vec<String>> {
+    let path = project.outside().join("home/calls");
+    let text = fs::read_to_string(&path).unwrap_or_default();
+    let _ = fs::remove_file(path);
+    let calls = text.split("\n\0").filter(|call| !call.is_empty());
+    calls.map(|call| call.split_terminator('\0').map(str::to_owned).collect()).collect()
+}
+
+#[test]
+fn a_scoped_run_is_for_looking_closer_and_no_gate() {
+    let project = Project::with(THREE);
+    let scoped = project.run(&["verify", "--only", "a,c"]).exits(3);
+    insta::assert_snapshot!(scoped.shown());
+    let document = json(&project, &["--skip", "b"]);
+    assert_eq!(document["exit_code"], 3);
+    assert_eq!(document["record"]["verdict"]["outcome"], "partial");
+    assert_eq!(row(&document, "b")["outcome"], json!({"not_selected": "skip"}));
+    assert_eq!(document["record"]["verdict"]["plan"][1]["deselected"], "skip");
+    // A red one is a failure like any other.
+    let document = json(&project, &["--only", "b"]);
+    assert_eq!((&document["exit_code"], &document["record"]["verdict"]["outcome"]), (&json!(1), &json!("failed")));
+    assert!(project.run(&["show"]).exits(0).stdout.contains("scoped: less ran"));
+    assert!(project.run(&["log", "-n", "1"]).exits(0).stdout.contains("failed"));
+    // Nothing left is nothing verified.
+    assert_eq!(json(&project, &["--skip", "a,b,c"])["record"]["verdict"]["outcome"], "empty");
+}
+
+#[test]
+fn an_unknown_check_is_told_with_those_that_are() {
+    let project = Project::with(&format!("{THREE}[scenarios.pr]\nchecks = [\"a\", \"b\"]\n"));
+    insta::assert_snapshot!(project.run(&["verify", "--only", "aa,b"]).exits(2).stderr, @r"
+    error: there is no check `aa` in the scenario `default`
+    help: did you mean `a`? it has a, b, c
+    ");
+    insta::assert_snapshot!(project.run(&["verify", "pr", "--skip", "c"]).exits(2).stderr, @r"
+    error: there is no check `c` in the scenario `pr`
+    help: it has a, b
+    ");
+    assert!(project.run(&["verify", "--only", ""]).exits(2).stderr.contains("there is no check"));
+    assert!(project.run(&["verify", "--only", "a", "--skip", "b"]).exits(2).stderr.contains("cannot be used with"));
+    assert!(!project.path(".probity").exists(), "nothing ran");
+}
+
+#[test]
+fn a_pack_that_is_not_asked_for_is_not_loaded() {
+    let config = format!("{THREE}[packs.p]\nsource = \"file:none.wasm\"\nallow = []\n[checks.logic]\nuse = \"p/x\"\n");
+    let project = Project::with(&config);
+    project.run(&["verify"]).exits(2);
+    project.run(&["verify", "--only", "a"]).exits(3);
+}
+
+fn files(arguments: &str) -> Project {
+    let config =
+        format!("[checks.look]\ncommand = [\"./tell\", {arguments}]\nfiles = [\"**\", \"!tell\", \"!*.toml\"]\n");
+    let project = Project::with(&config);
+    project.script("tell", TELL);
+    project
+}
+
+#[test]
+fn files_are_arguments_of_their_own_whatever_their_names() {
+    let project = files("\"-x\", \"{files}\", \"end\"");
+    let names = ["-rf", "a b", "c\nd", "it's", "q\"uote", "sub/-x", "ü"];
+    for name in names {
+        project.write(name, "x");
+    }
+    std::os::unix::fs::symlink("a b", project.path("link")).unwrap();
+    project.run(&["verify"]).exits(0);
+    let expected = ["-x", "./-rf", "a b", "c\nd", "it's", "q\"uote", "sub/-x", "ü", "end"];
+    assert_eq!(calls(&project), [expected]);
+}
+
+#[test]
+fn a_list_of_files_is_a_file_with_a_nul_after_each() {
+    let project = files("\"--from={files0}\"");
+    project.write("a b", "x").write("c\nd", "x");
+    project.script("tell", "cat -- \"${1#--from=}\"");
+    project.run(&["verify"]).exits(0);
+    let log = project.run(&["show", "--log", "--check", "look"]).exits(0);
+    assert_eq!(log.raw.stdout, b"a b\0c\nd\0");
+}
+
+#[test]
+fn three_thousand_files_take_as_many_calls_as_they_need_and_the_first_red_decides() {
+    let project = files("\"{files}\"");
+    for at in 0..3000 {
+        project.write(&format!("{}/{at:04}", "long".repeat(40)), "");
+    }
+    project.run(&["verify"]).exits(0);
+    let made = calls(&project);
+    assert!(made.len() > 1 && made.iter().map(Vec::len).sum::<usize>() == 3000, "{}", made.len());
+    project.script("tell", &format!("{TELL}\ncase \"$1\" in *0000) exit 7;; esac"));
+    let document = json(&project, &[]);
+    assert_eq!(row(&document, "look")["outcome"], "failed");
+    assert_eq!(around(&document, "look")["exit"], json!({"code": 7}));
+    assert_eq!(calls(&project).len(), made.len(), "the others are heard all the same");
+}
+
+#[test]
+fn no_file_in_scope_is_nothing_verified_unless_that_is_allowed() {
+    let config =
+        |extra: &str| format!("[checks.look]\ncommand = [\"true\", \"{{files}}\"]\nfiles = [\"*.py\"]\n{extra}");
+    let project = Project::with(&config(""));
+    let ran = project.run(&["verify"]).exits(2);
+    assert!(ran.stdout.contains("no matching files") && ran.stdout.contains("nothing was verified"), "{}", ran.stdout);
+    project.write("probity.toml", config("allow-empty = true\n")).run(&["verify"]).exits(0);
+    project.write("probity.toml", config("[checks.other]\ncommand = [\"true\"]\n")).run(&["verify"]).exits(0);
+}
+
+/// A committed project with a check of Python files, one of documents and one of everything.
+fn parts() -> Project {
+    let tell = |name: &str, files: &str| {
+        format!("[checks.{name}]\ncommand = [\"./tell\", \"{name}\", \"{{files}}\"]\nfiles = [{files}]\n")
+    };
+    let all = "[checks.all]\ncommand = [\"./tell\", \"all\"]\n";
+    let project = Project::with(&format!("{}{}{all}", tell("py", "\"**/*.py\""), tell("docs", "\"docs/**\"")));
+    project.script("tell", TELL).write("a.py", "1").write("b.py", "1").write("docs/x", "1").write("c.py", "1");
+    project.committed();
+    project
+}
+
+#[test]
+fn only_what_changed_is_looked_at() {
+    let project = parts();
+    let changed = ["verify", "--changed", "--base", "HEAD"];
+    let run = || -> (Ran, Vec<Vec<String>>) { (project.run(&changed), calls(&project)) };
+    project.write("b.py", "2").write("new.py", "2");
+    let (ran, made) = run();
+    ran.exits(0);
+    assert_eq!(made, [vec!["py", "b.py", "new.py"], vec!["all"]]);
+    let document = json(&project, &["--changed", "--base", "HEAD"]);
+    assert_eq!(row(&document, "docs")["outcome"], json!({"not_selected": "unchanged"}));
+    assert_eq!(document["record"]["verdict"]["changed_only"], true);
+    calls(&project);
+    // What is left may rest on what is gone.
+    fs::remove_file(project.path("a.py")).unwrap();
+    assert_eq!(run().1[0], ["py", "b.py", "c.py", "new.py"]);
+    // Moved into scope is changed, moved out of it is gone.
+    project.git(&["add", "-A"]);
+    project.git(&["commit", "-q", "-m", "more"]);
+    project.write("docs/y", "a text of some length\n").git(&["add", "-A"]);
+    project.git(&["commit", "-q", "-m", "y"]);
+    fs::rename(project.path("docs/y"), project.path("y.py")).unwrap();
+    assert_eq!(run().1, [vec!["py", "y.py"], vec!["docs", "docs/x"], vec!["all"]]);
+}
+
+#[test]
+fn nothing_changed_is_nothing_verified_and_says_what_to_do() {
+    let project = parts();
+    let text = fs::read_to_string(project.path("probity.toml")).unwrap();
+    project.write("probity.toml", text.split("[checks.all]").next().unwrap()).committed();
+    let ran = project.run(&["verify", "--changed", "--base", "HEAD"]).exits(2);
+    insta::assert_snapshot!(ran.shown());
+    insta::assert_snapshot!(project.run(&["verify", "--changed"]).exits(2).stderr, @r"
+    error: `--changed` compares with a base, and there is none
+    help: name one with `--base origin/main`, or as `base` of the scenario
+    ");
+}
+
+#[test]
+fn conditions_say_why_a_check_is_left_out() {
+    let project = Project::with(
+        "[checks.always]\ncommand = [\"true\"]\n\
+         [checks.nightly]\ncommand = [\"true\"]\nwhen.scenarios = [\"nightly\"]\n\
+         [checks.main]\ncommand = [\"true\"]\nwhen.branches = [\"main\", \"release/*\"]\n\
+         [checks.docs]\ncommand = [\"true\"]\nwhen.paths = [\"docs/**\"]\n\
+         [checks.both]\ncommand = [\"true\"]\nwhen = { scenarios = [\"nightly\"], paths = [\"docs/**\"] }\n\
+         [scenarios.default]\nchecks = [\"always\", \"nightly\", \"main\", \"docs\", \"both\"]\n\
+         [scenarios.nightly]\nchecks = [\"nightly\", \"both\"]\n",
+    );
+    project.committed();
+    insta::assert_snapshot!(project.run(&["verify"]).exits(0).shown());
+    let why = |id: &str, arguments: &[&str]| row(&json(&project, arguments), id)["outcome"].clone();
+    assert_eq!(why("nightly", &["nightly"]), "passed");
+    project.write("docs/a", "x").git(&["checkout", "-q", "-b", "work"]);
+    assert_eq!(why("main", &[]), json!({"not_selected": "other_branch"}));
+    assert_eq!(why("docs", &[]), "passed", "without a base, where there is one");
+    project.git(&["add", "-A"]);
+    project.git(&["commit", "-q", "-m", "docs"]);
+    assert_eq!(why("docs", &["--base", "HEAD"]), json!({"not_selected": "no_such_path"}));
+    assert_eq!(why("docs", &["--base", "main"]), "passed");
+    assert_eq!(why("both", &["nightly"]), "passed");
+    project.git(&["checkout", "-q", "-b", "release/1"]);
+    assert_eq!(why("main", &[]), "passed");
+    project.git(&["checkout", "-q", "--detach"]);
+    assert_eq!(why("main", &[]), json!({"not_selected": "other_branch"}));
+}
+
+#[test]
+fn a_run_that_no_condition_selects_is_empty() {
+    let config = "[checks.a]\ncommand = [\"true\"]\nwhen.branches = [\"none\"]\n";
+    Project::with(config).committed().run(&["verify"]).exits(2);
+}
+
+#[test]
+fn a_declaration_runs_nothing_and_is_seen_everywhere() {
+    let project = Project::with("[checks.a]\ncommand = [\"./never\"]\n");
+    project.script("never", "touch ran");
+    insta::assert_snapshot!(project.run(&["verify", "--na", " only words changed "]).exits(0).shown());
+    assert!(!project.path("ran").exists());
+    assert!(project.run(&["log"]).exits(0).stdout.contains("not_applicable"));
+    assert!(project.run(&["show"]).exits(0).stdout.contains("declared not applicable: only words changed"));
+    let record: Value = serde_json::from_str(&project.run(&["show", "--json"]).exits(0).stdout).unwrap();
+    assert_eq!(record["record"]["verdict"]["not_applicable"], "only words changed");
+    for bad in ["", "  ", "a\nb", &"x".repeat(501)] {
+        project.run(&["verify", "--na", bad]).exits(2);
+    }
+    assert!(project.run(&["verify", "--na", "x", "--only", "a"]).exits(2).stderr.contains("cannot be used with"));
+}
+
+#[test]
+fn a_plan_executes_nothing() {
+    let project = parts();
+    let text = fs::read_to_string(project.path("probity.toml")).unwrap();
+    let logic = "[packs.p]\nsource = \"path:none\"\nallow = []\n[checks.logic]\nuse = \"p/x\"\n";
+    project.write("probity.toml", format!("{text}{logic}")).committed();
+    project.write("b.py", "2");
+    let plan = project.run(&["verify", "--plan", "--changed", "--base", "HEAD", "--skip", "all"]).exits(0);
+    insta::assert_snapshot!(plan.shown());
+    let ran = project.run(&["verify", "--plan", "--json"]).exits(0);
+    let document: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(document["schema"], "probity/plan/1");
+    assert_eq!(document["checks"][0]["files"], json!(["a.py", "b.py", "c.py"]));
+    assert_eq!(calls(&project), Vec::<Vec<String>>::new());
+    assert!(!project.path(".git/probity/state.db").exists());
+}
