@@ -40,6 +40,55 @@ fn a_clean_tree_passes() {
 }
 
 #[test]
+fn a_project_says_what_rules_weigh_and_what_fails() {
+    let outcome = |lines: &str, scenario: &str| {
+        let project = Project::with(&format!(
+            "[packs.hygiene]\nsource = \"file:hygiene.wasm\"\nallow = [\"tree:**\"]\n\
+             [checks.end]\nuse = \"hygiene/final-newline\"\nfiles = [\"src/**\"]\n{lines}\n\
+             [scenarios.default]\nchecks = [\"end\"]\n{scenario}\n"
+        ));
+        fs::copy(hygiene(), project.path("hygiene.wasm")).unwrap();
+        project.write("src/a", "no end").write("src/b", "two ends\n\n");
+        let (_, document) = project.verify();
+        let row = &document["record"]["verdict"]["rows"][0];
+        let findings = row["findings"].as_array().unwrap().iter();
+        let weights: Vec<String> = findings.map(|one| one["severity"].as_str().unwrap().to_owned()).collect();
+        (row["outcome"].clone(), weights, document["record"]["verdict_digest"].clone())
+    };
+    let of = |lines: &str, scenario: &str| {
+        let (outcome, weights, _) = outcome(lines, scenario);
+        format!("{} {}", outcome.as_str().unwrap(), weights.join(" "))
+    };
+    assert_eq!(of("", ""), "failed error error");
+    assert_eq!(
+        of("severities = { missing-newline = \"warning\", extra-newlines = \"note\" }", ""),
+        "passed warning note"
+    );
+    assert_eq!(of("severities = { missing-newline = \"off\" }", ""), "failed error");
+    assert_eq!(of("severities = { missing-newline = \"off\", extra-newlines = \"off\" }", ""), "passed ");
+    let noted = "severities = { missing-newline = \"warning\", extra-newlines = \"note\" }";
+    assert_eq!(of(noted, "fail-on = \"warning\""), "failed warning note");
+    assert_eq!(
+        of("severities = { missing-newline = \"off\", extra-newlines = \"note\" }", "fail-on = \"warning\""),
+        "passed note"
+    );
+    assert_eq!(of(noted, "fail-on = \"note\""), "failed warning note");
+    // A verdict under other rules is another one, also where nothing is found.
+    let off = "severities = { missing-newline = \"off\", extra-newlines = \"off\" }";
+    assert_ne!(outcome(off, "").2, outcome(off, "fail-on = \"note\"").2);
+}
+
+#[test]
+fn a_rule_that_the_check_does_not_have_is_told() {
+    let project = Project::with(
+        "[packs.hygiene]\nsource = \"file:hygiene.wasm\"\nallow = [\"tree:**\"]\n\
+         [checks.end]\nuse = \"hygiene/final-newline\"\nseverities = { mising-newline = \"off\", other = \"note\" }\n",
+    );
+    fs::copy(hygiene(), project.path("hygiene.wasm")).unwrap();
+    insta::assert_snapshot!(project.run(&["verify"]).exits(2).stderr);
+}
+
+#[test]
 fn what_is_wrong_is_found_and_placed() {
     let project = project();
     project

@@ -271,6 +271,15 @@ fn resolve_one<'a>(project: &Project, logic: &Logic, pack: &'a Pack) -> Result<R
         return Err(vec![Diagnostic::new(logic.use_span.clone(), title).help(help)]);
     };
     let mut mistakes = config_mistakes(logic, pack, info.config_schema.as_deref());
+    for (rule, span) in &logic.severity_spans {
+        if !info.rules.iter().any(|known| known.id == *rule) {
+            let known: Vec<&str> = info.rules.iter().map(|rule| rule.id.as_str()).collect();
+            let title = format!("check `{}/{}` has no rule {}", logic.pack, logic.check, config::quote(rule));
+            let help = did_you_mean(rule, known.iter().copied())
+                .map_or_else(|| format!("it has {}", known.join(", ")), |like| format!("did you mean `{like}`?"));
+            mistakes.push(Diagnostic::new(span.clone(), title).help(help));
+        }
+    }
     let mut globs = |patterns: &[String]| {
         Globs::new(patterns).map_err(|error| {
             let title = format!(

@@ -23,6 +23,9 @@ pub(super) struct File {
     pub(super) unreadable: BTreeSet<String>,
 }
 
+/// Texts by name, in the order of the file.
+pub(super) type Pairs = Vec<(At<String>, At<String>)>;
+
 /// An argument list: a program and its arguments.
 pub(super) type Argv = Vec<At<String>>;
 
@@ -58,6 +61,7 @@ pub(super) struct FileCheck {
     pub(super) files: Option<Field<Vec<At<String>>>>,
     pub(super) allow_empty: Option<Field<bool>>,
     pub(super) when: Option<Field<FileWhen>>,
+    pub(super) severities: Option<Field<Pairs>>,
     pub(super) config: Option<Field<Options>>,
     pub(super) limits: Option<Field<FileLimits>>,
 }
@@ -101,6 +105,7 @@ pub(super) struct FileScenario {
     pub(super) name: At<String>,
     pub(super) checks: Option<Field<Vec<At<String>>>>,
     pub(super) fail_fast: Option<Field<bool>>,
+    pub(super) fail_on: Option<Field<String>>,
     pub(super) timeout: Option<Field<String>>,
     pub(super) base: Option<Field<String>>,
 }
@@ -155,6 +160,7 @@ const CHECK: Keys = Keys {
         "files",
         "allow-empty",
         "when",
+        "severities",
         "config",
         "limits",
     ],
@@ -175,7 +181,7 @@ const SPEC: Keys = Keys { table: "`[spec]`", known: &["paths"], later: &[] };
 
 const SCENARIO: Keys = Keys {
     table: "`[scenarios.NAME]`",
-    known: &["checks", "fail-fast", "timeout", "base"],
+    known: &["checks", "fail-fast", "fail-on", "timeout", "base"],
     later: &[("when", "remove it; name the scenario on the command line where it is wanted")],
 };
 
@@ -323,6 +329,7 @@ fn check(reader: &mut Reader, id: At<String>, table: &DeTable<'_>) -> FileCheck 
         files: None,
         allow_empty: None,
         when: None,
+        severities: None,
         config: None,
         limits: None,
     };
@@ -350,6 +357,7 @@ fn check(reader: &mut Reader, id: At<String>, table: &DeTable<'_>) -> FileCheck 
             }
             name @ "allow-empty" => check.allow_empty = Some(field(key, reader.boolean(name, value))),
             name @ "when" => check.when = Some(field(key, when(reader, name, value))),
+            name @ "severities" => check.severities = Some(field(key, severities(reader, name, value))),
             name @ "config" => check.config = Some(field(key, json::options(reader, name, value))),
             name @ "limits" => check.limits = Some(field(key, limits(reader, name, value))),
             _ => reader.unknown(key, &CHECK),
@@ -359,7 +367,7 @@ fn check(reader: &mut Reader, id: At<String>, table: &DeTable<'_>) -> FileCheck 
 }
 
 fn scenario(reader: &mut Reader, name: At<String>, table: &DeTable<'_>) -> FileScenario {
-    let mut scenario = FileScenario { name, checks: None, fail_fast: None, timeout: None, base: None };
+    let mut scenario = FileScenario { name, checks: None, fail_fast: None, fail_on: None, timeout: None, base: None };
     for (key, value) in entries(table) {
         match key.get_ref().as_ref() {
             name @ "checks" => {
@@ -369,6 +377,10 @@ fn scenario(reader: &mut Reader, name: At<String>, table: &DeTable<'_>) -> FileS
             name @ "base" => {
                 let help = "write for example `base = \"origin/main\"`";
                 scenario.base = Some(field(key, reader.string(name, value, Some(help))));
+            }
+            name @ "fail-on" => {
+                let help = "write `fail-on = \"warning\"` to fail on warnings too";
+                scenario.fail_on = Some(field(key, reader.string(name, value, Some(help))));
             }
             name @ "fail-fast" => scenario.fail_fast = Some(field(key, reader.boolean(name, value))),
             name @ "timeout" => scenario.timeout = Some(field(key, reader.string(name, value, Some(TIMEOUT_HELP)))),
@@ -398,6 +410,22 @@ fn when(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>>) -> Option
         *into = Some(field(key, reader.strings(key.get_ref().as_ref(), value, Some(help))));
     }
     Some(At { value: when, span: value.span() })
+}
+
+fn severities(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>>) -> Option<At<Pairs>> {
+    let DeValue::Table(table) = value.get_ref() else {
+        let diagnostic = wrong(name, "a table", value.get_ref(), value.span());
+        reader.report(diagnostic.help("write for example `severities = { too-large = \"warning\" }`"));
+        return None;
+    };
+    let mut pairs = Vec::new();
+    for (key, value) in entries(table) {
+        let rule = key.get_ref().as_ref();
+        let help = "write `\"error\"`, `\"warning\"`, `\"note\"` or `\"off\"`";
+        let word = reader.string(rule, value, Some(help));
+        pairs.push((At { value: rule.to_owned(), span: key.span() }, word?));
+    }
+    Some(At { value: pairs, span: value.span() })
 }
 
 fn env(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>>) -> Option<At<Vec<At<String>>>> {

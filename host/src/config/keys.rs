@@ -66,6 +66,8 @@ pub(super) enum Kind {
     Command,
     /// A list of programs with their arguments.
     Commands,
+    /// A table of names, each with one of a few words.
+    Words(&'static [&'static str]),
     /// A table that only a check of a pack understands.
     Options,
     /// A table with these keys.
@@ -165,6 +167,12 @@ const CHECK: Table = Table {
         key("files", Kind::Texts, "Globs of the files that it is about; a leading `!` excludes."),
         key("allow-empty", Kind::Flag, "Whether it runs where no file is in its scope.").default("false"),
         key("when", Kind::Table(&WHEN), WHEN.about),
+        key(
+            "severities",
+            Kind::Words(SEVERITIES),
+            "What rules weigh, in place of what the pack says; `off` drops them.",
+        )
+        .with("use"),
         key("config", Kind::Options, "Options, by the schema of the check.").with("use"),
         key("limits", Kind::Table(&LIMITS), LIMITS.about).with("use"),
     ],
@@ -187,6 +195,8 @@ const WHEN: Table = Table {
     one_of: &[],
 };
 
+const SEVERITIES: &[&str] = &["error", "warning", "note", "off"];
+
 const LIMITS: Table = Table {
     about: "What one call of a check of a pack may use.",
     keys: &[
@@ -206,6 +216,7 @@ const SCENARIO: Table = Table {
     keys: &[
         key("checks", Kind::Texts, "Ids of its checks, in order."),
         key("fail-fast", Kind::Flag, "Whether checks after the first red one that blocks are skipped.").default("true"),
+        key("fail-on", Kind::Word(&["error", "warning", "note"]), "The least that fails a check.").default("\"error\""),
         key("timeout", Kind::Duration, "The longest that the whole run may take."),
         key("base", Kind::Text, "The revision that the subject is compared with, for example `origin/main`."),
     ],

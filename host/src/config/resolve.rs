@@ -5,7 +5,7 @@
 
 use super::diagnostic::{Diagnostic, MAX_SHOWN, quote};
 use super::duration::parse_duration;
-use super::file::{Argv, File, FileCheck, FileLimits, FileScenario, FileSize, FileSpec, FileVerify, FileWhen};
+use super::file::{Argv, File, FileCheck, FileLimits, FileScenario, FileSize, FileSpec, FileVerify, FileWhen, Pairs};
 use super::reader::{At, Field, Span, get, list, unsupported};
 use super::size::parse_size;
 use super::suggest::did_you_mean;
@@ -13,7 +13,7 @@ use super::{
     Body, Check, Command, Config, EXAMPLE, Globs, Invalid, Limits, Logic, Scenario, Source, Spec, When, environment,
     names, pack,
 };
-use crate::model::{CheckId, PackName, ScenarioName};
+use crate::model::{CheckId, PackName, ScenarioName, Severity};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -186,11 +186,16 @@ fn command(file: &FileCheck, field: &Field<Argv>, diagnostics: &mut Vec<Diagnost
     if let Some(argv) = get(file.command.as_ref()).filter(|_| file.files.is_none()) {
         placeholders(argv, diagnostics);
     }
-    let logic_only = [("config", span(file.config.as_ref())), ("limits", span(file.limits.as_ref()))];
+    let logic_only = [
+        ("severities", span(file.severities.as_ref())),
+        ("config", span(file.config.as_ref())),
+        ("limits", span(file.limits.as_ref())),
+    ];
     for (name, span) in logic_only.into_iter().filter_map(|(name, span)| Some((name, span?))) {
         let title = format!("`{name}` has no meaning for a command");
         let diagnostic = Diagnostic::new(span, title).label("only checks with `use` have it");
         let help = match name {
+            "severities" => "its exit code decides",
             "config" => "pass options as arguments, or through `env`",
             _ => "set `timeout` to bound a command",
         };
@@ -301,17 +306,44 @@ fn logic(
     }
     let config = get(file.config.as_ref());
     let limits = get(file.limits.as_ref()).map(|limits| self::limits(&limits.value, diagnostics));
+    let severities = get(file.severities.as_ref()).map(|pairs| weights(&pairs.value, diagnostics)).unwrap_or_default();
+    let spans = get(file.severities.as_ref()).into_iter().flat_map(|pairs| &pairs.value);
+    let severity_spans = spans.map(|(rule, _)| (rule.value.clone(), rule.span.clone())).collect();
     let (uses, (pack, check)) = (field.value.as_ref()?, target?);
     Some(Logic {
         pack,
         check,
         use_span: uses.span.clone(),
+        severities,
+        severity_spans,
         config: config.map(|config| config.value.values.clone()).unwrap_or_default(),
         config_span: config.map(|config| config.span.clone()),
         config_spans: config.map(|config| config.value.spans.clone()).unwrap_or_default(),
         limits: limits.unwrap_or_default(),
         limits_span: get(file.limits.as_ref()).map(|limits| limits.span.clone()),
     })
+}
+
+/// What rules weigh.
+fn weights(pairs: &Pairs, diagnostics: &mut Vec<Diagnostic>) -> BTreeMap<String, Option<Severity>> {
+    let one = |(rule, word): &(At<String>, At<String>)| {
+        let weight = match word.value.as_str() {
+            "off" => None,
+            _ => Some(severity(word, "`error`, `warning`, `note` or `off`", diagnostics)?),
+        };
+        Some((rule.value.clone(), weight))
+    };
+    pairs.iter().filter_map(one).collect()
+}
+
+fn severity(word: &At<String>, words: &str, diagnostics: &mut Vec<Diagnostic>) -> Option<Severity> {
+    let known = [Severity::Error, Severity::Warning, Severity::Note];
+    let found = known.into_iter().find(|severity| severity.name() == word.value);
+    if found.is_none() {
+        let diagnostic = Diagnostic::new(word.span.clone(), format!("{} is no severity", quote(&word.value)));
+        diagnostics.push(diagnostic.help(format!("write {words}")));
+    }
+    found
 }
 
 fn globs(items: &[At<String>], diagnostics: &mut Vec<Diagnostic>) -> Option<Globs> {
@@ -392,6 +424,10 @@ fn scenario(file: &FileScenario, known: &Known<'_>, diagnostics: &mut Vec<Diagno
     let name: Option<ScenarioName> = names::id("scenario", &file.name, diagnostics);
     let timeout = get(file.timeout.as_ref()).and_then(|timeout| duration(timeout, diagnostics));
     let fail_fast = get(file.fail_fast.as_ref()).is_none_or(|fail_fast| fail_fast.value);
+    // An empty text means that it is not set.
+    let fail_on = get(file.fail_on.as_ref()).filter(|word| !word.value.is_empty());
+    let fail_on = fail_on.and_then(|word| severity(word, "`error`, `warning` or `note`", diagnostics));
+    let fail_on = fail_on.unwrap_or(Severity::Error);
     let title = || format!("scenario {} has no checks", quote(&file.name.value));
     let checks = match &file.checks {
         None => {
@@ -409,7 +445,7 @@ fn scenario(file: &FileScenario, known: &Known<'_>, diagnostics: &mut Vec<Diagno
         }),
     };
     let base = get(file.base.as_ref()).and_then(|base| revision(base, diagnostics));
-    Some(Scenario { name: name?, span: file.name.span.clone(), checks: checks?, fail_fast, timeout, base })
+    Some(Scenario { name: name?, span: file.name.span.clone(), checks: checks?, fail_fast, fail_on, timeout, base })
 }
 
 /// The name of a revision, as far as it can be known to be none. An empty text means that it is not set.
@@ -511,6 +547,7 @@ fn default(checks: &[Check], timeout: Option<Duration>) -> Option<Scenario> {
         span: checks.first()?.span.clone(),
         checks: checks.iter().map(|check| check.id.clone()).collect(),
         fail_fast: true,
+        fail_on: Severity::Error,
         timeout,
         base: None,
     })

@@ -1,7 +1,7 @@
 //! The configuration as values: everything here has been checked, as far as it can be without packs and subject.
 
 use super::{ConfigError, Diagnostic, Globs, Invalid, Source};
-use crate::model::{CheckId, Mount, PackName, ScenarioName};
+use crate::model::{CheckId, Mount, PackName, ScenarioName, Severity};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -123,6 +123,11 @@ pub struct Logic {
     pub check: String,
     /// Where `use` is written.
     pub use_span: Range<usize>,
+    /// What its rules weigh, in place of what the pack says; no weight at all for what is switched off. Whether it has
+    /// such rules shows when the pack is described.
+    pub severities: BTreeMap<String, Option<Severity>>,
+    /// Where each of them is written.
+    pub severity_spans: BTreeMap<String, Range<usize>>,
     /// Its options. Numbers are finite. Not yet compared with the check's schema.
     pub config: Map<String, Value>,
     /// Where `config` is written.
@@ -184,6 +189,8 @@ pub struct Scenario {
     pub checks: Vec<CheckId>,
     /// Whether the first red ends it.
     pub fail_fast: bool,
+    /// The least that fails a check.
+    pub fail_on: Severity,
     /// The budget of the whole run.
     pub timeout: Option<Duration>,
     /// The revision that the subject is compared with, where there is one.

@@ -87,6 +87,7 @@ fn kind(kind: Kind) -> Map<String, Value> {
         }
         Kind::Command => command(),
         Kind::Commands => json!({ "type": "array", "items": command() }),
+        Kind::Words(words) => json!({ "type": "object", "additionalProperties": { "enum": words } }),
         Kind::Options => json!({ "type": "object" }),
         Kind::Table(keys) => return table(keys),
         Kind::Named(keys) => json!({

@@ -6,7 +6,7 @@
 
 use super::{
     CanonicalError, CheckId, CheckOutcome, Class, Context, Deselected, Digest, Finding, PackName, RunId, RunOutcome,
-    ScenarioName, to_canonical,
+    ScenarioName, Severity, to_canonical,
 };
 use serde::{Deserialize, Serialize};
 
@@ -90,6 +90,8 @@ pub struct Verdict {
     pub scenario: ScenarioName,
     /// Whether the first red ends it.
     pub fail_fast: bool,
+    /// The least that fails a check.
+    pub fail_on: Severity,
     /// Whether only what something changed for since the base was to run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub changed_only: bool,

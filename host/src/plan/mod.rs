@@ -10,7 +10,7 @@ use crate::config::{self, Body, Check, Command, Config, Globs, Logic, Scenario};
 use crate::guest::Limits;
 use crate::model::{
     Change, ChangeKind, CheckId, CheckInfo, CheckKind, Context, Deselected, Digest, Encoder, Entry, EntryKind, Mount,
-    PackName, PlanRow, ScenarioName, Scope,
+    PackName, PlanRow, ScenarioName, Scope, Severity,
 };
 use crate::native::Environment;
 use crate::subject::{Changes, Kind, Revision, Snapshot};
@@ -24,6 +24,8 @@ pub struct Plan {
     pub scenario: ScenarioName,
     /// Whether the first red ends it.
     pub fail_fast: bool,
+    /// The least that fails a check.
+    pub fail_on: Severity,
     /// The budget of the whole run.
     pub timeout: Option<Duration>,
     /// Whether only what something changed for since the base is to run.
@@ -84,6 +86,8 @@ pub enum Work {
         grant: Grant,
         /// What it may use.
         limits: Limits,
+        /// What its rules weigh, in place of what the pack says; nothing for those that are switched off.
+        severities: BTreeMap<String, Option<Severity>>,
     },
     /// Nothing: it is not among those to run.
     Nothing(CheckKind),
@@ -213,6 +217,7 @@ pub fn plan(
     Plan {
         scenario: scenario.name.clone(),
         fail_fast: scenario.fail_fast,
+        fail_on: scenario.fail_on,
         timeout: scenario.timeout,
         changed_only: request.changed,
         not_applicable: request.not_applicable.clone(),
@@ -433,7 +438,10 @@ fn logic_unit(
     for limit in [fuel, init_fuel, memory, output, findings, handles] {
         encoder.integer(*limit);
     }
-    encoder.integer(nanoseconds(*wall));
+    encoder.integer(nanoseconds(*wall)).integer(logic.severities.len() as u64);
+    for (rule, severity) in &logic.severities {
+        encoder.text(rule).text(severity.map_or("off", Severity::name));
+    }
     let definition = encoder.finish(Context::Definition);
     let digest = files_digest(&files, changes.as_deref());
     Unit {
@@ -451,6 +459,7 @@ fn logic_unit(
             unreadable,
             grant,
             limits,
+            severities: logic.severities.clone(),
         },
         row: PlanRow { id: check.id.clone(), deselected: None, definition: Some(definition), files: Some(digest) },
     }

@@ -9,13 +9,15 @@ use crate::model::{
 use crate::native::Stop;
 use crate::plan::{Grant, Unit, Work};
 use crate::worker::{CONTRACT_VERSION, View, engine_id};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::time::Instant;
 
 impl Runner<'_> {
     pub(super) fn logic(&mut self, unit: &Unit, done: &[(Row, RecordRow)]) -> (CheckOutcome, Done) {
-        let Work::Logic { pack, check, config, files, changes, unreadable, grant, limits } = &unit.work else {
+        let Work::Logic { pack, check, config, files, changes, unreadable, grant, limits, severities } = &unit.work
+        else {
             return trouble(ErrorKind::Host, "it is no logic check");
         };
         if !unreadable.is_empty() {
@@ -68,8 +70,9 @@ impl Runner<'_> {
         let observed = Some(observations_digest(&run.observed));
         let mut done = Done { fuel: run.fuel, walls, observed, class: Some(class(&run.observed)), ..Done::default() };
         let outcome = match run.result {
-            CheckResult::Report(report) => {
-                let outcome = judged(&report);
+            CheckResult::Report(mut report) => {
+                weigh(&mut report, severities);
+                let outcome = judged(&report, self.fail_on);
                 done.report = report;
                 outcome
             }
@@ -161,9 +164,23 @@ fn class(observed: &[Observation]) -> Class {
     if observed.iter().any(weak) { Class::Derived } else { Class::Hermetic }
 }
 
-/// The host decides: any error fails the check.
-fn judged(report: &Report) -> CheckOutcome {
-    if report.findings.iter().any(|finding| finding.severity == Severity::Error) {
+/// Gives findings the weight that the project gives their rules.
+fn weigh(report: &mut Report, severities: &BTreeMap<String, Option<Severity>>) {
+    report.findings.retain_mut(|finding| match severities.get(&finding.rule) {
+        None => true,
+        Some(Some(severity)) => {
+            finding.severity = *severity;
+            true
+        }
+        Some(None) => false,
+    });
+    // Their order has the severity in it.
+    report.findings.sort();
+}
+
+/// The host decides: any finding that weighs so much fails the check.
+fn judged(report: &Report, fail_on: Severity) -> CheckOutcome {
+    if report.findings.iter().any(|finding| finding.severity >= fail_on) {
         CheckOutcome::Failed
     } else {
         CheckOutcome::Passed

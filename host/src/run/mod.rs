@@ -14,7 +14,7 @@ pub use sources::Sources;
 use crate::guest::Pack;
 use crate::model::{
     CheckId, CheckKind, CheckOutcome, Class, Digest, ErrorKind, Event, Exit, PackName, Record, RecordRow, Row, RunId,
-    RunOutcome, SkipReason, Subject, UsedPack, VERDICT_SCHEMA, Verdict,
+    RunOutcome, Severity, SkipReason, Subject, UsedPack, VERDICT_SCHEMA, Verdict,
 };
 use crate::native::{self, Ending, Environment, Job, Stop};
 use crate::plan::{Base, Plan, Unit, Work};
@@ -67,8 +67,13 @@ pub fn execute(plan: &Plan, around: &Surroundings<'_>, sink: &mut dyn FnMut(&Eve
     let clock = around.clock;
     let sources = Sources::new(around.snapshot, &around.workspace.root, around.workspace.repository.as_ref())
         .map_err(|source| SnapshotError::Read { path: ".".to_owned(), source })?;
-    let mut runner =
-        Runner { around, deadline: around.workspace.patience.deadline(), sources: Arc::new(sources), stopped: None };
+    let mut runner = Runner {
+        around,
+        deadline: around.workspace.patience.deadline(),
+        sources: Arc::new(sources),
+        stopped: None,
+        fail_on: plan.fail_on,
+    };
     sink(&Event::RunStarted {
         run: around.run.clone(),
         scenario: plan.scenario.clone(),
@@ -120,6 +125,7 @@ pub fn execute(plan: &Plan, around: &Surroundings<'_>, sink: &mut dyn FnMut(&Eve
         },
         scenario: plan.scenario.clone(),
         fail_fast: plan.fail_fast,
+        fail_on: plan.fail_on,
         changed_only: plan.changed_only,
         not_applicable: plan.not_applicable.clone(),
         plan: plan.units.iter().map(|unit| unit.row.clone()).collect(),
@@ -247,6 +253,8 @@ struct Runner<'a> {
     deadline: Option<Instant>,
     sources: Arc<Sources>,
     stopped: Option<Stopped>,
+    /// The least that fails a check.
+    fail_on: Severity,
 }
 
 impl Runner<'_> {

@@ -22,7 +22,13 @@ fn fits(kind: Kind, value: &str) -> bool {
         Kind::Size => string || value == "7",
         Kind::Options => value.starts_with('{'),
         // No list above is one of these, and no table has a key that these know.
-        Kind::Texts | Kind::Variables | Kind::Command | Kind::Commands | Kind::Table(_) | Kind::Named(_) => false,
+        Kind::Texts
+        | Kind::Variables
+        | Kind::Command
+        | Kind::Commands
+        | Kind::Words(_)
+        | Kind::Table(_)
+        | Kind::Named(_) => false,
     }
 }
 
