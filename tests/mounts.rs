@@ -255,6 +255,51 @@ fn a_revision_is_verified_without_a_checkout() {
 }
 
 #[test]
+fn the_index_is_verified_as_a_commit_of_it_would_be() {
+    let project = project(LOOK, &reader(&[TREE], false, &[(0, "a"), (0, "new"), (0, "b")]));
+    project.git(&["init", "-q"]);
+    project.write("a", "1").write("b", "1").git(&["add", "-A"]);
+    // Before the first commit too; and what is not staged is not there.
+    project.write("a", "not staged").write("new", "not staged");
+    let (said, document) = read(&project, &["--staged"]);
+    assert_eq!(said, "1|1|-|1");
+    let subject = |document: &serde_json::Value| document["record"]["verdict"]["subject"].clone();
+    assert_eq!((&subject(&document)["commit"], &document["record"]["dirty"]), (&json!(null), &json!(true)));
+    project.git(&["commit", "-q", "-m", "one"]);
+    let (_, clean) = read(&project, &["--staged"]);
+    assert_eq!(clean["record"]["dirty"], false);
+    assert_eq!(subject(&clean), subject(&read(&project, &["--rev", "HEAD"]).1));
+    // The configuration is the staged one, and a removal is staged too.
+    project.git(&["rm", "-q", "--cached", "b"]);
+    project.write("a", "2").git(&["add", "a"]);
+    project.write("probity.toml", "broken");
+    let (said, document) = read(&project, &["--staged"]);
+    assert_eq!((said.as_str(), &document["record"]["dirty"]), ("1|2|-|-", &json!(true)));
+    project.git(&["add", "probity.toml"]);
+    assert!(project.run(&["verify", "--staged"]).exits(2).stderr.contains("--> :probity.toml:1"));
+    project.git(&["rm", "-q", "-f", "--cached", "probity.toml"]);
+    assert!(project.run(&["verify", "--staged"]).exits(2).stderr.contains("the index has no probity.toml"));
+}
+
+#[test]
+fn an_index_that_cannot_be_is_told() {
+    let project = project(LOOK, &Guest::default());
+    assert!(project.run(&["verify", "--staged"]).exits(2).stderr.contains("no repository here"));
+    project.committed();
+    for (branch, text) in [("one", "1"), ("two", "2")] {
+        project.git(&["checkout", "-q", "-b", branch, "main"]);
+        project.write("f", text).git(&["commit", "-q", "-am", branch]);
+    }
+    let mut merge = std::process::Command::new("git");
+    assert!(!merge.args(["merge", "-q", "one"]).current_dir(project.root()).output().unwrap().status.success());
+    insta::assert_snapshot!(project.run(&["verify", "--staged"]).exits(2).stderr, @r"
+    error: f is not merged, so the index holds nothing to verify
+    help: settle the merge and `git add` the result
+    ");
+    assert!(project.run(&["verify", "--staged", "--rev", "HEAD"]).exits(2).stderr.contains("cannot be used with"));
+}
+
+#[test]
 fn a_revision_with_commands_is_partial_and_never_green() {
     let config = "[checks.run]\ncommand = [\"touch\", \"ran\"]\n[checks.look]\nuse = \"p/look\"\n";
     let quiet = Guest::default();

@@ -87,6 +87,10 @@ pub(super) struct Verify {
     #[arg(long, value_name = "REV")]
     pub(super) rev: Option<String>,
 
+    /// Verify the index, as a commit of it would be: its checks of packs, by the configuration that is staged
+    #[arg(long, conflicts_with = "rev")]
+    pub(super) staged: bool,
+
     /// Compare with where this revision and what is verified parted, in place of the scenario's base
     #[arg(long, value_name = "REV")]
     pub(super) base: Option<String>,

@@ -67,7 +67,11 @@ impl Row<'_> {
 
 fn text(about: About<'_>, plan: &Plan, rows: &[Row<'_>]) -> String {
     let run = rows.iter().filter(|row| row.why.is_none() && !row.without_files()).count();
-    let base = about.base.map(|base| format!(", compared with {}", base.revision.commit)).unwrap_or_default();
+    let base = about
+        .base
+        .and_then(|base| base.revision.commit.as_ref())
+        .map(|commit| format!(", compared with {commit}"))
+        .unwrap_or_default();
     let mut text = format!("scenario {}: {run} of {} checks would run{base}\n", plan.scenario, rows.len());
     for row in rows {
         let (word, note) = match row.why {
@@ -122,7 +126,7 @@ fn document(taken: &Taken, about: About<'_>, plan: &Plan, rows: &[Row<'_>]) -> V
         "subject": {
             "tree": taken.snapshot.tree,
             "commit": taken.snapshot.commit,
-            "base": about.base.map(|base| &base.revision.commit),
+            "base": about.base.and_then(|base| base.revision.commit.as_ref()),
         },
         "checks": rows.iter().map(one).collect::<Vec<_>>(),
     })

@@ -234,7 +234,7 @@ fn invalid(project: &Project, mistakes: Vec<Diagnostic>, printer: &Printer) -> C
 
 fn logic<'a>(checks: impl Iterator<Item = &'a Check>) -> impl Iterator<Item = (&'a CheckId, &'a Logic)> {
     checks.filter_map(|check| match &check.body {
-        Body::Logic(logic) => Some((&check.id, logic)),
+        Body::Logic(logic) => Some((&check.id, &**logic)),
         Body::Command(_) => None,
     })
 }

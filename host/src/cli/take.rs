@@ -32,9 +32,10 @@ pub(super) struct Taken {
 /// The working tree, or the revision that was asked for. It may take as long as the scenario gives the whole run.
 pub(super) fn take(folder: &Path, options: &Verify, budget: &Budget, printer: &Printer) -> Result<Taken, CliError> {
     printer.status(Some("looking at the tree"));
-    let taken = match &options.rev {
-        Some(revision) => self::revision(folder, revision, options, budget, printer),
-        None => tree(folder, options, budget, printer),
+    let taken = if options.staged || options.rev.is_some() {
+        objects(folder, options, budget, printer)
+    } else {
+        tree(folder, options, budget, printer)
     };
     printer.status(None);
     taken
@@ -92,16 +93,14 @@ fn tree(folder: &Path, options: &Verify, budget: &Budget, printer: &Printer) -> 
     Err(CliError::trouble("probity.toml changes faster than it can be read").hint("run probity when it is at rest"))
 }
 
-/// A revision with the configuration that it has.
-fn revision(
-    folder: &Path,
-    name: &str,
-    options: &Verify,
-    budget: &Budget,
-    printer: &Printer,
-) -> Result<Taken, CliError> {
+/// A revision or the index, with the configuration that it has.
+fn objects(folder: &Path, options: &Verify, budget: &Budget, printer: &Printer) -> Result<Taken, CliError> {
     let failed = |error: &ConfigError| CliError::config(error, printer.colour_errors());
-    let no_repository = || CliError::usage("--rev names a revision, and there is no repository here");
+    let name = options.rev.as_deref();
+    let no_repository = || {
+        let what = if name.is_some() { "--rev names a revision" } else { "--staged is about an index" };
+        CliError::usage(format!("{what}, and there is no repository here"))
+    };
     let found = config::discover(folder).map_err(|error| failed(&error))?;
     let root = match found.as_deref().and_then(Path::parent) {
         Some(root) => root.to_owned(),
@@ -109,12 +108,15 @@ fn revision(
     };
     let workspace = Workspace::of(&root, &budget.patience)?;
     let repository = workspace.repository.as_ref().ok_or_else(no_repository)?;
-    let commit = commit(repository, name)?;
-    let revision = workspace.revision(&commit)?.ok_or_else(no_repository)?;
-    let shown = format!("{name}:{}", config::CONFIG_NAME);
+    let revision = match name {
+        Some(name) => workspace.revision(&commit(repository, name)?)?,
+        None => workspace.staged()?,
+    };
+    let revision = revision.ok_or_else(no_repository)?;
+    let shown = format!("{}:{}", name.unwrap_or_default(), config::CONFIG_NAME);
     let Some(entry) = revision.entry(config::CONFIG_NAME.as_bytes()) else {
-        return Err(CliError::usage(format!("{name} has no {} in this folder", config::CONFIG_NAME))
-            .hint("a revision is verified by the configuration that it has"));
+        let title = format!("{} has no {} in this folder", name.unwrap_or("the index"), config::CONFIG_NAME);
+        return Err(CliError::usage(title).hint("what is verified is verified by the configuration that it has"));
     };
     if kind_of_mode(entry.mode) == Kind::Symlink {
         return Err(linked(&shown));

@@ -157,7 +157,7 @@ fn check(file: &FileCheck, packs: &Packs<'_>, known: &Known<'_>, diagnostics: &m
         get(file.when.as_ref()).map_or_else(|| Some(When::default()), |when| self::when(when, known, diagnostics));
     let body = match (&file.command, &file.uses) {
         (Some(field), None) => command(file, field, diagnostics).map(Body::Command),
-        (None, Some(field)) => logic(file, field, packs, diagnostics).map(Body::Logic),
+        (None, Some(field)) => logic(file, field, packs, diagnostics).map(Box::new).map(Body::Logic),
         (Some(command), Some(uses)) => {
             let title = format!("check {} has both a `command` and a `use`", quote(&file.id.value));
             let diagnostic = Diagnostic::new(uses.key.clone(), title).also(command.key.clone(), "and this");

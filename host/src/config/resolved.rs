@@ -98,7 +98,7 @@ pub enum Body {
     /// Runs a program.
     Command(Command),
     /// Calls a check of a pack.
-    Logic(Logic),
+    Logic(Box<Logic>),
 }
 
 /// A program to run, without any shell.

@@ -251,7 +251,7 @@ fn note(row: &Row, record: &RecordRow) -> String {
 /// Why a check is not among those to run, in words.
 pub fn deselected(why: Deselected) -> &'static str {
     match why {
-        Deselected::Revision => "a revision has no folder to run it in",
+        Deselected::Revision => "only a working tree is a folder to run it in",
         Deselected::Only => "not named by --only",
         Deselected::Skip => "named by --skip",
         Deselected::OtherScenario => "its `when` is for other scenarios",

@@ -121,7 +121,7 @@ pub fn execute(plan: &Plan, around: &Surroundings<'_>, sink: &mut dyn FnMut(&Eve
         subject: Subject {
             tree: around.snapshot.tree,
             commit: around.snapshot.commit.clone(),
-            base: around.base.map(|base| base.revision.commit.clone()),
+            base: around.base.and_then(|base| base.revision.commit.clone()),
         },
         scenario: plan.scenario.clone(),
         fail_fast: plan.fail_fast,

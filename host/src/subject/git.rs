@@ -87,6 +87,9 @@ pub enum GitError {
         "`{0}` names more than one thing in this repository\nhelp: write it in full, as `refs/heads/…`, `refs/remotes/…` or `refs/tags/…`"
     )]
     Ambiguous(String),
+    /// The index has no contents for a path: a merge is not settled.
+    #[error("{0} is not merged, so the index holds nothing to verify\nhelp: settle the merge and `git add` the result")]
+    Unmerged(String),
     /// An object is one that no folder could hold.
     #[error(
         "the object {id} of the repository {why}\nhelp: it was made by hand or is damaged; git itself would not check it out"

@@ -4,7 +4,7 @@
 
 use super::collect::absent;
 use super::entry::{Entry, Kind, StatKey};
-use super::git::{Batch, Committed, GitError, Repository};
+use super::git::{Batch, Committed, GitError, Indexed, Repository};
 use super::look::{Hashed, hash};
 use super::snapshot::{Snapshot, Workspace};
 use super::trees::{self, AHEAD, LONGEST};
@@ -16,11 +16,13 @@ use std::time::SystemTime;
 /// The most bytes of an object that are kept as they are; beyond it they go to a temporary file.
 const IN_MEMORY: u64 = 16 << 20;
 
-/// What a commit holds at and below the root of a workspace.
+/// What a commit, or the index, holds at and below the root of a workspace.
 #[derive(Debug, Clone)]
 pub struct Revision {
-    /// The commit, as `sha1:…` or `sha256:…`.
-    pub commit: String,
+    /// The commit, as `sha1:…` or `sha256:…`; of the index the one that is checked out. None before the first one.
+    pub commit: Option<String>,
+    /// Whether it differs from that commit, as an index may.
+    pub dirty: bool,
     /// Sorted bytewise by path, relative to the root; each with its size, submodules without one.
     pub entries: Vec<Committed>,
 }
@@ -47,7 +49,28 @@ impl Workspace {
     pub fn revision(&self, commit: &str) -> Result<Option<Revision>, GitError> {
         let Some(repository) = &self.repository else { return Ok(None) };
         let id = commit.split_once(':').map_or(commit, |(_, id)| id);
-        let listed = trees::committed(repository, id)?;
+        let entries = self.sized(repository, trees::committed(repository, id)?)?;
+        Ok(Some(Revision { commit: Some(commit.to_owned()), dirty: false, entries }))
+    }
+
+    /// What the index holds at and below the root: what a commit of it would. None outside version control.
+    pub fn staged(&self) -> Result<Option<Revision>, GitError> {
+        let Some(repository) = &self.repository else { return Ok(None) };
+        let one = |Indexed { path, mode, id, skipped: _ }: Indexed| match id {
+            Some(id) => Ok(Committed { path, mode, id, size: None }),
+            None => Err(GitError::Unmerged(String::from_utf8_lossy(&path).into_owned())),
+        };
+        let mut listed = repository.list()?.tracked.into_iter().map(one).collect::<Result<Vec<_>, _>>()?;
+        listed.sort_by(|a, b| a.path.cmp(&b.path));
+        let entries = self.sized(repository, listed)?;
+        let commit = repository.commit.clone();
+        let committed = commit.as_deref().map(|commit| self.revision(commit)).transpose()?.flatten();
+        let dirty = committed.is_none_or(|committed| committed.entries != entries);
+        Ok(Some(Revision { commit, dirty, entries }))
+    }
+
+    /// What of these is at and below the root, with its size.
+    fn sized(&self, repository: &Repository, listed: Vec<Committed>) -> Result<Vec<Committed>, GitError> {
         let inside = |mut entry: Committed| {
             if !self.below.is_empty() {
                 entry.path = entry.path.strip_prefix(&self.below[..])?.strip_prefix(b"/")?.to_vec();
@@ -59,12 +82,13 @@ impl Workspace {
         let ids: Vec<String> = entries.iter_mut().filter(sized()).map(|entry| entry.id.clone()).collect();
         let known = repository.sizes(&ids.iter().map(String::as_str).collect::<Vec<_>>())?;
         entries.iter_mut().filter(sized()).zip(known).for_each(|(entry, size)| entry.size = size);
-        Ok(Some(Revision { commit: commit.to_owned(), entries }))
+        Ok(entries)
     }
 
     /// The subject that a revision is: as a checkout of it without its submodules would be, with nothing converted.
     pub fn snapshot_of(&self, revision: &Revision) -> Result<Snapshot, GitError> {
-        let Some(repository) = &self.repository else { return Err(GitError::NoObject(revision.commit.clone())) };
+        let none = || GitError::NoObject(revision.commit.clone().unwrap_or_default());
+        let repository = self.repository.as_ref().ok_or_else(none)?;
         let mut batch = repository.batch()?;
         let of_contents = |entry: &&Committed| kind_of_mode(entry.mode) != Kind::LeftOut;
         let (mut asked, mut coming) = (0, revision.entries.iter().filter(of_contents));
@@ -106,7 +130,7 @@ impl Workspace {
             entries.push(one);
         }
         let taken = SystemTime::UNIX_EPOCH;
-        let snapshot = Snapshot::new(entries, Some(revision.commit.clone()), Some(false), taken);
+        let snapshot = Snapshot::new(entries, revision.commit.clone(), Some(revision.dirty), taken);
         Ok(Snapshot { revision: true, ..snapshot })
     }
 }
