@@ -163,6 +163,40 @@ fn only_what_changed_is_looked_at() {
 }
 
 #[test]
+fn a_command_of_tests_gets_those_of_the_files() {
+    let project = Project::with(
+        "[checks.spec]\ncommand = [\"./tell\", \"{tests}\"]\nfiles = [\"src/**\", \"test/**\"]\n\
+         tests = { \"src/{path}.ts\" = \"test/{path}.spec.ts\" }\n",
+    );
+    project.script("tell", TELL).write("src/a.ts", "1").write("src/deep/b.ts", "1").write("src/untested.ts", "1");
+    project.write("test/a.spec.ts", "1").write("test/deep/b.spec.ts", "1").write("test/help.ts", "1").committed();
+    let run = |code: i32| {
+        project.run(&["verify", "--changed", "--base", "HEAD"]).exits(code);
+        calls(&project)
+    };
+    project.run(&["verify"]).exits(0);
+    assert_eq!(calls(&project), [["test/a.spec.ts", "test/deep/b.spec.ts"]]);
+    project.write("src/deep/b.ts", "2").write("src/untested.ts", "2");
+    assert_eq!(run(0), [["test/deep/b.spec.ts"]]);
+    project.write("test/a.spec.ts", "2");
+    assert_eq!(run(0), [["test/a.spec.ts", "test/deep/b.spec.ts"]], "a test is its own");
+    project.committed();
+    project.write("src/untested.ts", "3");
+    assert_eq!(run(2), [[""; 0]; 0], "no test is nothing verified");
+}
+
+#[test]
+fn placeholders_without_what_they_stand_for_are_told() {
+    let project = Project::with(
+        "[checks.a]\ncommand = [\"x\", \"{files}\"]\n[checks.b]\ncommand = [\"x\", \"a{files}\"]\nfiles = [\"**\"]\n\
+         [checks.c]\ncommand = [\"x\", \"{tests}\"]\nfiles = [\"**\"]\n\
+         [checks.d]\ncommand = [\"x\"]\ntests = { \"a\" = \"b\" }\nfiles = [\"**\"]\n\
+         [checks.e]\ncommand = [\"x\"]\nallow-empty = true\nwhen.scenarios = [\"defalt\"]\n",
+    );
+    insta::assert_snapshot!(project.run(&["verify"]).exits(2).stderr);
+}
+
+#[test]
 fn nothing_changed_is_nothing_verified_and_says_what_to_do() {
     let project = parts();
     let text = fs::read_to_string(project.path("probity.toml")).unwrap();

@@ -78,6 +78,7 @@ pub(super) enum Command {
 }
 
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub(super) struct Verify {
     /// The scenario to run
     #[arg(default_value = "default")]

@@ -61,6 +61,7 @@ pub(super) struct FileCheck {
     pub(super) files: Option<Field<Vec<At<String>>>>,
     pub(super) allow_empty: Option<Field<bool>>,
     pub(super) when: Option<Field<FileWhen>>,
+    pub(super) tests: Option<Field<Pairs>>,
     pub(super) severities: Option<Field<Pairs>>,
     pub(super) config: Option<Field<Options>>,
     pub(super) limits: Option<Field<FileLimits>>,
@@ -160,6 +161,7 @@ const CHECK: Keys = Keys {
         "files",
         "allow-empty",
         "when",
+        "tests",
         "severities",
         "config",
         "limits",
@@ -329,6 +331,7 @@ fn check(reader: &mut Reader, id: At<String>, table: &DeTable<'_>) -> FileCheck 
         files: None,
         allow_empty: None,
         when: None,
+        tests: None,
         severities: None,
         config: None,
         limits: None,
@@ -357,7 +360,14 @@ fn check(reader: &mut Reader, id: At<String>, table: &DeTable<'_>) -> FileCheck 
             }
             name @ "allow-empty" => check.allow_empty = Some(field(key, reader.boolean(name, value))),
             name @ "when" => check.when = Some(field(key, when(reader, name, value))),
-            name @ "severities" => check.severities = Some(field(key, severities(reader, name, value))),
+            name @ "tests" => {
+                let help = "write for example `tests = { \"src/{path}.ts\" = \"test/{path}.spec.ts\" }`";
+                check.tests = Some(field(key, pairs(reader, name, value, help)));
+            }
+            name @ "severities" => {
+                let help = "write for example `severities = { too-large = \"warning\" }`";
+                check.severities = Some(field(key, pairs(reader, name, value, help)));
+            }
             name @ "config" => check.config = Some(field(key, json::options(reader, name, value))),
             name @ "limits" => check.limits = Some(field(key, limits(reader, name, value))),
             _ => reader.unknown(key, &CHECK),
@@ -412,18 +422,17 @@ fn when(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>>) -> Option
     Some(At { value: when, span: value.span() })
 }
 
-fn severities(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>>) -> Option<At<Pairs>> {
+/// Texts by name.
+fn pairs(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>>, help: &str) -> Option<At<Pairs>> {
     let DeValue::Table(table) = value.get_ref() else {
-        let diagnostic = wrong(name, "a table", value.get_ref(), value.span());
-        reader.report(diagnostic.help("write for example `severities = { too-large = \"warning\" }`"));
+        reader.report(wrong(name, "a table", value.get_ref(), value.span()).help(help));
         return None;
     };
     let mut pairs = Vec::new();
     for (key, value) in entries(table) {
-        let rule = key.get_ref().as_ref();
-        let help = "write `\"error\"`, `\"warning\"`, `\"note\"` or `\"off\"`";
-        let word = reader.string(rule, value, Some(help));
-        pairs.push((At { value: rule.to_owned(), span: key.span() }, word?));
+        let name = key.get_ref().as_ref();
+        let text = reader.string(name, value, Some(help));
+        pairs.push((At { value: name.to_owned(), span: key.span() }, text?));
     }
     Some(At { value: pairs, span: value.span() })
 }

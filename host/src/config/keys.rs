@@ -66,6 +66,8 @@ pub(super) enum Kind {
     Command,
     /// A list of programs with their arguments.
     Commands,
+    /// A table of texts by name.
+    Pairs,
     /// A table of names, each with one of a few words.
     Words(&'static [&'static str]),
     /// A table that only a check of a pack understands.
@@ -167,6 +169,8 @@ const CHECK: Table = Table {
         key("files", Kind::Texts, "Globs of the files that it is about; a leading `!` excludes."),
         key("allow-empty", Kind::Flag, "Whether it runs where no file is in its scope.").default("false"),
         key("when", Kind::Table(&WHEN), WHEN.about),
+        key("tests", Kind::Pairs, "Tests of files, for `{tests}`: `src/{path}.ts` and `test/{path}.spec.ts`.")
+            .with("command"),
         key(
             "severities",
             Kind::Words(SEVERITIES),

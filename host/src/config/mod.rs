@@ -26,6 +26,7 @@ mod schema;
 mod settings;
 mod size;
 mod suggest;
+mod tests_of;
 mod user;
 
 #[cfg(test)]
@@ -40,4 +41,5 @@ pub use resolved::{Body, Check, Command, Config, Limits, Logic, Pack, PackSource
 pub use schema::{Layer, schema};
 pub use settings::{Origin, Setting, settings};
 pub use suggest::did_you_mean;
+pub use tests_of::TestsOf;
 pub use user::{User, load_user};

@@ -10,13 +10,17 @@ use super::reader::{At, Field, Span, get, list, unsupported};
 use super::size::parse_size;
 use super::suggest::did_you_mean;
 use super::{
-    Body, Check, Command, Config, EXAMPLE, Globs, Invalid, Limits, Logic, Scenario, Source, Spec, When, environment,
-    names, pack,
+    Body, Check, Command, Config, EXAMPLE, Globs, Invalid, Limits, Logic, Scenario, Source, Spec, TestsOf, When,
+    environment, names, pack,
 };
 use crate::model::{CheckId, PackName, ScenarioName, Severity};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+
+/// Arguments that stand for several.
+const FILES: &str = "{files}";
+const TESTS: &str = "{tests}";
 
 /// The scenario that runs when none is named.
 const DEFAULT: &str = "default";
@@ -105,7 +109,8 @@ fn verify(file: &FileVerify, diagnostics: &mut Vec<Diagnostic>) -> Vec<Check> {
         let argv = argv(command, diagnostics);
         // The name is in the alphabet of ids, and far from its longest.
         if let (Some(argv), Ok(id)) = (argv, verify_id(index).parse()) {
-            let command_body = Command { argv, env: env.clone(), pass_env: Vec::new(), inherit_env: true };
+            let command_body =
+                Command { argv, env: env.clone(), pass_env: Vec::new(), tests: Vec::new(), inherit_env: true };
             let body = Body::Command(command_body);
             let (span, after) = (command.span.clone(), Vec::new());
             let (timeout, blocking, files, allow_empty, when) = (None, true, None, false, When::default());
@@ -210,13 +215,40 @@ fn command(file: &FileCheck, field: &Field<Argv>, diagnostics: &mut Vec<Diagnost
         let diagnostic = diagnostic.also(inherit.span.clone(), "everything is passed");
         diagnostics.push(diagnostic.help("remove one of them"));
     }
-    Some(Command { argv: argv?, env, pass_env, inherit_env: inherit_env.is_some_and(|inherit| inherit.value) })
+    let tests = get(file.tests.as_ref()).map(|pairs| tests(&pairs.value, diagnostics)).unwrap_or_default();
+    if let Some(argument) = get(file.command.as_ref()).and_then(|argv| argv.value.iter().find(|one| one.value == TESTS))
+    {
+        if file.tests.is_none() && file.files.is_some() {
+            let diagnostic = Diagnostic::new(argument.span.clone(), "`{tests}` needs `tests`");
+            let help = "say which tests files have: `tests = { \"src/{path}.ts\" = \"test/{path}.spec.ts\" }`";
+            diagnostics.push(diagnostic.help(help));
+        }
+    } else if let Some(tests) = &file.tests {
+        let diagnostic = Diagnostic::new(tests.key.clone(), "`tests` has no effect without `{tests}`");
+        diagnostics.push(diagnostic.help("write `{tests}` as an argument of the command, or remove it"));
+    }
+    Some(Command { argv: argv?, env, pass_env, tests, inherit_env: inherit_env.is_some_and(|inherit| inherit.value) })
+}
+
+/// Which tests files have.
+fn tests(pairs: &Pairs, diagnostics: &mut Vec<Diagnostic>) -> Vec<TestsOf> {
+    let one = |(file, test): &(At<String>, At<String>)| {
+        let pair = TestsOf::new(&file.value, &test.value);
+        if pair.is_none() {
+            let title = "a file and its test have one part of their names in common";
+            let diagnostic = Diagnostic::new(file.span.clone(), title);
+            diagnostics
+                .push(diagnostic.help("write `{path}` once in each: `\"src/{path}.ts\" = \"test/{path}.spec.ts\"`"));
+        }
+        pair
+    };
+    pairs.iter().filter_map(one).collect()
 }
 
 /// Refuses names of files where there are none to name.
 fn placeholders(argv: &At<Argv>, diagnostics: &mut Vec<Diagnostic>) {
     for argument in &argv.value {
-        if let Some(name) = ["{files}", "{files0}"].into_iter().find(|name| argument.value.contains(name)) {
+        if let Some(name) = [FILES, "{files0}", TESTS].into_iter().find(|name| argument.value.contains(name)) {
             let diagnostic = Diagnostic::new(argument.span.clone(), format!("`{name}` needs `files`"));
             diagnostics
                 .push(diagnostic.help("say which files: add `files = [\"src/**\"]` to a check in `[checks.NAME]`"));
@@ -276,11 +308,12 @@ fn argv(argv: &At<Argv>, diagnostics: &mut Vec<Diagnostic>) -> Option<Vec<String
             let diagnostic = Diagnostic::new(argument.span.clone(), "the argument has a NUL character");
             diagnostics.push(diagnostic.help("no program can receive one"));
         }
-        if argument.value.contains("{files}") && argument.value != "{files}" {
-            let title = "`{files}` stands for several arguments, and is part of one here";
+        for name in [FILES, TESTS].into_iter().filter(|name| argument.value.contains(name) && argument.value != **name)
+        {
+            let title = format!("`{name}` stands for several arguments, and is part of one here");
             let diagnostic = Diagnostic::new(argument.span.clone(), title);
-            diagnostics
-                .push(diagnostic.help("write it as an argument of its own, or `{files0}` for a file that lists them"));
+            let help = "write it as an argument of its own, or `{files0}` for a file that lists all files";
+            diagnostics.push(diagnostic.help(help));
         }
     }
     let arguments = || argv.value.iter().map(|argument| argument.value.clone()).collect();
@@ -298,6 +331,7 @@ fn logic(
         ("env", span(file.env.as_ref())),
         ("pass-env", span(file.pass_env.as_ref())),
         ("inherit-env", span(file.inherit_env.as_ref())),
+        ("tests", span(file.tests.as_ref())),
     ];
     for (name, span) in command_only.into_iter().filter_map(|(name, span)| Some((name, span?))) {
         let title = format!("`{name}` has no meaning for a check of a pack");

@@ -1,6 +1,6 @@
 //! The configuration as values: everything here has been checked, as far as it can be without packs and subject.
 
-use super::{ConfigError, Diagnostic, Globs, Invalid, Source};
+use super::{ConfigError, Diagnostic, Globs, Invalid, Source, TestsOf};
 use crate::model::{CheckId, Mount, PackName, ScenarioName, Severity};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -110,6 +110,8 @@ pub struct Command {
     pub env: Vec<(String, String)>,
     /// Names of variables to pass on, each once.
     pub pass_env: Vec<String>,
+    /// Which tests files have, for `{tests}` among the arguments.
+    pub tests: Vec<TestsOf>,
     /// Whether the whole environment is passed on, as it is for the commands of `[verify]`.
     pub inherit_env: bool,
 }

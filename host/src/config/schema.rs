@@ -87,6 +87,7 @@ fn kind(kind: Kind) -> Map<String, Value> {
         }
         Kind::Command => command(),
         Kind::Commands => json!({ "type": "array", "items": command() }),
+        Kind::Pairs => json!({ "type": "object", "additionalProperties": { "type": "string" } }),
         Kind::Words(words) => json!({ "type": "object", "additionalProperties": { "enum": words } }),
         Kind::Options => json!({ "type": "object" }),
         Kind::Table(keys) => return table(keys),

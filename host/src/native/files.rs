@@ -1,10 +1,10 @@
-//! Names of files among the arguments of a command: `{files}` as arguments of their own, `{files0}` as a file that lists
-//! them.
+//! Names of files among the arguments of a command: `{files}` or `{tests}` as arguments of their own, `{files0}` as a file
+//! that lists them.
 //!
 //! Values only: whoever runs the command writes that file.
 
-/// Stands for the files, each an argument. It is an argument of its own.
-const FILES: &str = "{files}";
+/// Stand for the files, each an argument. They are arguments of their own.
+const FILES: [&str; 2] = ["{files}", "{tests}"];
 
 /// Stands for the path of a file with their names, each followed by a NUL.
 const LIST: &str = "{files0}";
@@ -27,12 +27,12 @@ pub fn list(files: &[String]) -> Vec<u8> {
 pub fn calls(argv: &[String], files: &[String], list: &str) -> Vec<Vec<String>> {
     let call = |files: &[String]| -> Vec<String> {
         let one = |argument: &String| match argument.as_str() {
-            FILES => files.iter().map(|path| safe(path)).collect(),
+            name if FILES.contains(&name) => files.iter().map(|path| safe(path)).collect(),
             other => vec![other.replace(LIST, list)],
         };
         argv.iter().flat_map(one).collect()
     };
-    if !argv.iter().any(|argument| argument == FILES) {
+    if !argv.iter().any(|argument| FILES.contains(&argument.as_str())) {
         return vec![call(files)];
     }
     let (mut calls, mut start, mut bytes) = (Vec::new(), 0, 0);

@@ -6,7 +6,7 @@ mod selection;
 
 pub use selection::{Request, selected};
 
-use crate::config::{self, Body, Check, Command, Config, Globs, Logic, Scenario};
+use crate::config::{self, Body, Check, Command, Config, Globs, Logic, Scenario, TestsOf};
 use crate::guest::Limits;
 use crate::model::{
     Change, ChangeKind, CheckId, CheckInfo, CheckKind, Context, Deselected, Digest, Encoder, Entry, EntryKind, Mount,
@@ -64,7 +64,8 @@ pub enum Work {
         argv: Vec<String>,
         /// All that it sees of the environment.
         environment: Environment,
-        /// The files it is about, sorted. None for one that is about the whole tree.
+        /// The files that it is called with, sorted: those it is about, or their tests. None for one that is about the
+        /// whole tree.
         files: Option<Vec<String>>,
     },
     /// Calls a pack.
@@ -361,6 +362,10 @@ fn command_unit(
     for (name, value) in &command.env {
         encoder.text(name).digest(&Digest::of(value.as_bytes()));
     }
+    encoder.integer(command.tests.len() as u64);
+    for name in command.tests.iter().flat_map(TestsOf::names) {
+        encoder.text(&name);
+    }
     let definition = encoder.finish(Context::Definition);
     Unit {
         id: check.id.clone(),
@@ -377,9 +382,24 @@ fn command_unit(
         work: Work::Command {
             argv: command.argv.clone(),
             environment,
-            files: files.map(|files| files.into_iter().map(|entry| entry.path).collect()),
+            files: files.map(|files| names(files, &command.tests, snapshot)),
         },
     }
+}
+
+/// The names that a command is called with: of these files, or of their tests that exist.
+fn names(files: Vec<Entry>, tests: &[TestsOf], snapshot: &Snapshot) -> Vec<String> {
+    let paths = files.into_iter().map(|entry| entry.path);
+    if tests.is_empty() {
+        return paths.collect();
+    }
+    let exists = |path: &String| {
+        let entry = snapshot.entry(path.as_bytes());
+        entry.is_some_and(|entry| matches!(entry.kind, Kind::File | Kind::Executable))
+    };
+    let of = |path: String| tests.iter().filter_map(move |pair| pair.test(&path)).collect::<Vec<_>>();
+    let found: BTreeSet<String> = paths.flat_map(of).filter(exists).collect();
+    found.into_iter().collect()
 }
 
 fn logic_unit(

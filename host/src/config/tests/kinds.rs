@@ -26,6 +26,7 @@ fn fits(kind: Kind, value: &str) -> bool {
         | Kind::Variables
         | Kind::Command
         | Kind::Commands
+        | Kind::Pairs
         | Kind::Words(_)
         | Kind::Table(_)
         | Kind::Named(_) => false,
