@@ -42,8 +42,14 @@ pub(super) fn verify(folder: &Path, options: &Verify, printer: &Printer) -> Resu
     let looked = Instant::now();
     let packs = prepare::packs(&taken, scenario, &host, printer)?;
     let resolved = prepare::resolve(project, scenario, &packs, printer)?;
-    let about = About { snapshot, base: base.as_ref(), ceilings: user.limits };
+    let about = About { snapshot, base: base.as_ref(), ceilings: user.limits, key: system::key() };
     let plan = plan::plan(&project.config, scenario, about, &resolved, prepare::environment);
+    let secrets = plan.secrets();
+    for name in secrets.too_short() {
+        printer
+            .note(&format!("note: the value of {name} is too short to be found in output, so it is not kept secret"));
+    }
+    printer.keep(secrets);
     let place = Place::open(workspace)?;
     if let (None, Some(bytes), Some(memory)) = (&place.trouble, snapshot.remember(), prepare::memory(workspace)) {
         memory.keep(&bytes);
@@ -173,8 +179,9 @@ fn show(event: &Event, place: &Place, printer: &Printer) {
         Event::CheckFinished { .. } | Event::RunFinished { .. } => printer.status(None),
         Event::RunStarted { .. } => {}
     }
-    let text =
-        Human::new(printer.style(), place.run.clone()).text(event, |record| tail(&place.state, &place.run, record));
+    // A value that had colours inside is whole once they are gone.
+    let tail = |record: &_| tail(&place.state, &place.run, record).map(|tail| printer.concealed(&tail));
+    let text = Human::new(printer.style(), place.run.clone()).text(event, tail);
     if !text.is_empty() {
         printer.out(&text);
     }

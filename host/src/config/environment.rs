@@ -1,11 +1,52 @@
-//! Entries of an environment: `NAME=value`, and names alone.
+//! Entries of an environment: `NAME=value`, and names alone; and names whose values are secret.
 
 use super::diagnostic::{Diagnostic, quote};
-use super::reader::{At, Span};
+use super::file::File;
+use super::reader::{At, Field, Span, get};
 use std::collections::BTreeMap;
 
-/// Splits entries, and reports those that are none and names that are set twice.
-pub(super) fn entries(items: &[At<String>], diagnostics: &mut Vec<Diagnostic>) -> Vec<(String, String)> {
+/// What Probity itself sets for each command.
+const OURS: &str = "PROBITY_RESULT";
+
+/// A list of texts, as it is written.
+type Texts = Option<Field<Vec<At<String>>>>;
+
+/// The names that are marked secret anywhere in the file, each with a place where it is.
+pub(super) struct Marked<'a>(BTreeMap<&'a str, &'a Span>);
+
+impl<'a> Marked<'a> {
+    pub(super) fn new(file: &'a File) -> Self {
+        let lists = file.checks.iter().map(|check| &check.secrets).chain([&file.verify.secrets]);
+        let items = lists.filter_map(|list| get(list.as_ref())).flat_map(|list| &list.value);
+        Self(items.map(|item| (item.value.as_str(), &item.span)).collect())
+    }
+
+    /// Overwrites the values that the file sets for them, so that no message about it can show one. Every place in the
+    /// text stays where it is.
+    pub(super) fn hide(&self, file: &File, text: &mut String) {
+        let lists: Vec<&Texts> = file.checks.iter().map(|check| &check.env).chain([&file.verify.env]).collect();
+        for item in lists.into_iter().filter_map(|list| get(list.as_ref())).flat_map(|list| &list.value) {
+            let Some((name, _)) = item.value.split_once('=').filter(|(name, _)| self.0.contains_key(name)) else {
+                continue;
+            };
+            let written = &text[item.span.clone()];
+            // Where the name is written with escapes, all of it is hidden.
+            let name = format!("{name}=");
+            let start = written.find(&name).map_or(1, |at| at + name.len());
+            let hidden: String =
+                written[start..].chars().map(|c| if "\r\n\"'".contains(c) { c } else { '*' }).collect();
+            let fill = "*".repeat(written.len() - start - hidden.len());
+            text.replace_range(item.span.start + start..item.span.end, &(fill + &hidden));
+        }
+    }
+}
+
+/// Splits entries, and reports those that are none, names that are set twice, and values that should be secret.
+pub(super) fn entries(
+    items: &[At<String>],
+    marked: &Marked<'_>,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Vec<(String, String)> {
     let mut seen = BTreeMap::new();
     let mut entries = Vec::new();
     for item in items {
@@ -16,6 +57,11 @@ pub(super) fn entries(items: &[At<String>], diagnostics: &mut Vec<Diagnostic>) -
         };
         if let Some(mistake) = name_mistake(name, &item.span) {
             diagnostics.push(mistake);
+        } else if let Some(place) = marked.0.get(name) {
+            let title = format!("the value of {} is secret, and the file says it", quote(name));
+            let diagnostic = Diagnostic::new(item.span.clone(), title).also((*place).clone(), "marked secret here");
+            let help = "set the variable where Probity is started, and give it another value: this one may be known";
+            diagnostics.push(diagnostic.help(help));
         } else if value.contains('\0') {
             let title = format!("the value of {} has a NUL character", quote(name));
             diagnostics.push(Diagnostic::new(item.span.clone(), title).help("no program can receive one"));
@@ -27,17 +73,20 @@ pub(super) fn entries(items: &[At<String>], diagnostics: &mut Vec<Diagnostic>) -
 }
 
 /// Reports texts that are no names, and names that are given twice.
-pub(super) fn names(items: &[At<String>], diagnostics: &mut Vec<Diagnostic>) -> Vec<String> {
+pub(super) fn names(key: &str, items: &[At<String>], diagnostics: &mut Vec<Diagnostic>) -> Vec<String> {
     let mut seen = BTreeMap::new();
     let mut names = Vec::new();
     for item in items {
         let name = item.value.as_str();
         if let Some((name, _)) = name.split_once('=') {
-            let diagnostic = Diagnostic::new(item.span.clone(), "`pass-env` takes names, not values");
-            diagnostics.push(diagnostic.help(format!("write {} here, or set the value in `env`", quote(name))));
+            let diagnostic = Diagnostic::new(item.span.clone(), format!("`{key}` takes names, not values"));
+            diagnostics.push(match key {
+                "secrets" => diagnostic.help("write the name alone, and set the variable where Probity is started"),
+                _ => diagnostic.help(format!("write {} here, or set the value in `env`", quote(name))),
+            });
         } else if let Some(mistake) = name_mistake(name, &item.span) {
             diagnostics.push(mistake);
-        } else if unique(name, "passed", &item.span, &mut seen, diagnostics) {
+        } else if unique(name, if key == "secrets" { "marked" } else { "passed" }, &item.span, &mut seen, diagnostics) {
             names.push(name.to_owned());
         }
     }
@@ -52,6 +101,10 @@ fn name_mistake(name: &str, span: &Span) -> Option<Diagnostic> {
         Diagnostic::new(span.clone(), format!("{} is not a name of a variable", quote(name)))
             .help("names have letters, digits and `_`, and do not start with a digit")
     };
+    if good && name == OURS {
+        let diagnostic = Diagnostic::new(span.clone(), format!("{} is set by Probity", quote(name)));
+        return Some(diagnostic.help("remove it: each command has a file of its own to write its result to"));
+    }
     (!good).then(mistake)
 }
 

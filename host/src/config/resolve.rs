@@ -5,13 +5,14 @@
 
 use super::diagnostic::{Diagnostic, MAX_SHOWN, quote};
 use super::duration::parse_duration;
+use super::environment::Marked;
 use super::file::{Argv, File, FileCheck, FileLimits, FileScenario, FileSize, FileSpec, FileVerify};
 use super::reader::{At, Field, Span, get, list, unsupported};
 use super::size::parse_size;
 use super::suggest::did_you_mean;
 use super::{
-    Body, Check, Command, Config, EXAMPLE, Globs, Invalid, Limits, Logic, Scenario, Source, Spec, environment, names,
-    pack,
+    Body, Check, Command, Config, EXAMPLE, Globs, Invalid, Limits, Logic, Scenario, Source, Spec, environment, exits,
+    names, pack,
 };
 use crate::model::{CheckId, PackName, ScenarioName};
 use std::borrow::Cow;
@@ -22,17 +23,18 @@ use std::time::Duration;
 const DEFAULT: &str = "default";
 
 /// Checks the file and gives its meaning, or all mistakes: those of reading first, and those found here.
-pub(super) fn resolve(file: &File, source: Source, mut diagnostics: Vec<Diagnostic>) -> Result<Config, Invalid> {
+pub(super) fn resolve(file: &File, mut source: Source, mut diagnostics: Vec<Diagnostic>) -> Result<Config, Invalid> {
     let found = &mut diagnostics;
     let packs = file.packs.iter().filter_map(|file| pack::resolve(file, found));
     let packs = packs.map(|pack| (pack.name.clone(), pack)).collect();
-    let mut checks = verify(&file.verify, found);
+    let marked = Marked::new(file);
+    let mut checks = verify(&file.verify, &marked, found);
     clashes(&checks, &file.checks, found);
     let names = file.packs.iter().map(|pack| pack.name.value.as_str()).collect();
     let declared = Packs { names, unreadable: &file.unreadable };
     let known = Known::new(file);
     for check in &file.checks {
-        checks.extend(self::check(check, &declared, &known, found));
+        checks.extend(self::check(check, &declared, &known, &marked, found));
     }
     let scenarios = file.scenarios.iter().filter_map(|scenario| self::scenario(scenario, &known, found));
     let mut scenarios: Vec<_> = scenarios.collect();
@@ -50,6 +52,7 @@ pub(super) fn resolve(file: &File, source: Source, mut diagnostics: Vec<Diagnost
     if diagnostics.is_empty() {
         Ok(Config { source, exclude, packs, checks, scenarios, spec })
     } else {
+        marked.hide(file, &mut source.text);
         Err(Invalid { source, diagnostics })
     }
 }
@@ -86,20 +89,27 @@ impl<'a> Known<'a> {
     }
 }
 
-fn verify(file: &FileVerify, diagnostics: &mut Vec<Diagnostic>) -> Vec<Check> {
+fn verify(file: &FileVerify, marked: &Marked<'_>, diagnostics: &mut Vec<Diagnostic>) -> Vec<Check> {
     if let Some(audit) = get(file.audit.as_ref()).filter(|audit| audit.value) {
         let diagnostic = unsupported(audit.span.clone(), "`audit`").label("nothing would audit");
         diagnostics.push(diagnostic.help("remove it or write `audit = false`; only commands and packs are run so far"));
     }
-    let env = get(file.env.as_ref()).map_or_else(Vec::new, |env| environment::entries(&env.value, diagnostics));
+    let env = get(file.env.as_ref()).map_or_else(Vec::new, |env| environment::entries(&env.value, marked, diagnostics));
+    let secrets = secrets(file.secrets.as_ref(), diagnostics);
     let commands = get(file.commands.as_ref()).map_or(&[][..], |commands| commands.value.as_slice());
     let mut checks = Vec::new();
     for (index, command) in commands.iter().enumerate() {
         let argv = argv(command, diagnostics);
         // The name is in the alphabet of ids, and far from its longest.
         if let (Some(argv), Ok(id)) = (argv, verify_id(index).parse()) {
-            let command_body = Command { argv, env: env.clone(), pass_env: Vec::new(), inherit_env: true };
-            let body = Body::Command(command_body);
+            let body = Body::Command(Command {
+                argv,
+                env: env.clone(),
+                pass_env: Vec::new(),
+                secrets: secrets.clone(),
+                gap_exit: Vec::new(),
+                inherit_env: true,
+            });
             let (span, after) = (command.span.clone(), Vec::new());
             checks.push(Check { id, span, after, timeout: None, blocking: true, body });
         }
@@ -138,13 +148,23 @@ struct Packs<'a> {
     unreadable: &'a BTreeSet<String>,
 }
 
-fn check(file: &FileCheck, packs: &Packs<'_>, known: &Known<'_>, diagnostics: &mut Vec<Diagnostic>) -> Option<Check> {
+fn secrets(field: Option<&Field<Vec<At<String>>>>, diagnostics: &mut Vec<Diagnostic>) -> Vec<String> {
+    get(field).map_or_else(Vec::new, |names| environment::names("secrets", &names.value, diagnostics))
+}
+
+fn check(
+    file: &FileCheck,
+    packs: &Packs<'_>,
+    known: &Known<'_>,
+    marked: &Marked<'_>,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Option<Check> {
     let id = names::id("check", &file.id, diagnostics);
     let timeout = get(file.timeout.as_ref()).and_then(|timeout| duration(timeout, diagnostics));
     let after = get(file.after.as_ref()).map_or(Some(Vec::new()), |after| members(&after.value, known, diagnostics));
     let blocking = get(file.blocking.as_ref()).is_none_or(|blocking| blocking.value);
     let body = match (&file.command, &file.uses) {
-        (Some(field), None) => command(file, field, diagnostics).map(Body::Command),
+        (Some(field), None) => command(file, field, marked, diagnostics).map(Body::Command),
         (None, Some(field)) => logic(file, field, packs, diagnostics).map(Body::Logic),
         (Some(command), Some(uses)) => {
             let title = format!("check {} has both a `command` and a `use`", quote(&file.id.value));
@@ -162,7 +182,12 @@ fn check(file: &FileCheck, packs: &Packs<'_>, known: &Known<'_>, diagnostics: &m
     Some(Check { id: id?, span: file.id.span.clone(), after: after?, timeout, blocking, body: body? })
 }
 
-fn command(file: &FileCheck, field: &Field<Argv>, diagnostics: &mut Vec<Diagnostic>) -> Option<Command> {
+fn command(
+    file: &FileCheck,
+    field: &Field<Argv>,
+    marked: &Marked<'_>,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Option<Command> {
     let argv = field.value.as_ref().and_then(|command| argv(command, diagnostics));
     if let Some(files) = &file.files {
         let diagnostic =
@@ -179,16 +204,20 @@ fn command(file: &FileCheck, field: &Field<Argv>, diagnostics: &mut Vec<Diagnost
         };
         diagnostics.push(diagnostic.help(help));
     }
-    let env = get(file.env.as_ref()).map_or_else(Vec::new, |env| environment::entries(&env.value, diagnostics));
-    let pass_env =
-        get(file.pass_env.as_ref()).map_or_else(Vec::new, |pass| environment::names(&pass.value, diagnostics));
+    let env = get(file.env.as_ref()).map_or_else(Vec::new, |env| environment::entries(&env.value, marked, diagnostics));
+    let pass_env = get(file.pass_env.as_ref())
+        .map_or_else(Vec::new, |pass| environment::names("pass-env", &pass.value, diagnostics));
     let inherit_env = get(file.inherit_env.as_ref());
     if let (Some(inherit), Some(pass)) = (inherit_env.filter(|inherit| inherit.value), &file.pass_env) {
         let diagnostic = Diagnostic::new(pass.key.clone(), "`pass-env` has no effect with `inherit-env = true`");
         let diagnostic = diagnostic.also(inherit.span.clone(), "everything is passed");
         diagnostics.push(diagnostic.help("remove one of them"));
     }
-    Some(Command { argv: argv?, env, pass_env, inherit_env: inherit_env.is_some_and(|inherit| inherit.value) })
+    let secrets = secrets(file.secrets.as_ref(), diagnostics);
+    let gap_exit =
+        get(file.gap_exit.as_ref()).map_or_else(Vec::new, |codes| exits::gap_exit(&codes.value, diagnostics));
+    let inherit_env = inherit_env.is_some_and(|inherit| inherit.value);
+    Some(Command { argv: argv?, env, pass_env, secrets, gap_exit, inherit_env })
 }
 
 fn argv(argv: &At<Argv>, diagnostics: &mut Vec<Diagnostic>) -> Option<Vec<String>> {
@@ -229,11 +258,17 @@ fn logic(
         ("env", span(file.env.as_ref())),
         ("pass-env", span(file.pass_env.as_ref())),
         ("inherit-env", span(file.inherit_env.as_ref())),
+        ("secrets", span(file.secrets.as_ref())),
+        ("gap-exit", span(file.gap_exit.as_ref())),
     ];
     for (name, span) in command_only.into_iter().filter_map(|(name, span)| Some((name, span?))) {
         let title = format!("`{name}` has no meaning for a check of a pack");
         let diagnostic = Diagnostic::new(span, title).label("only checks with `command` have it");
-        diagnostics.push(diagnostic.help("remove it: a pack sees no environment, and its options are in `config`"));
+        let help = match name {
+            "gap-exit" => "remove it: a pack says in words what is missing",
+            _ => "remove it: a pack sees no environment, and its options are in `config`",
+        };
+        diagnostics.push(diagnostic.help(help));
     }
     let files = get(file.files.as_ref()).and_then(|files| {
         if files.value.is_empty() {

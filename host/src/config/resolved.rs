@@ -103,6 +103,10 @@ pub struct Command {
     pub env: Vec<(String, String)>,
     /// Names of variables to pass on, each once.
     pub pass_env: Vec<String>,
+    /// Names of variables that are passed on and whose values nobody is to see, each once. None is set by any `env`.
+    pub secrets: Vec<String>,
+    /// Exit codes, from 1, that mean that something is missing here; each once.
+    pub gap_exit: Vec<u8>,
     /// Whether the whole environment is passed on, as it is for the commands of `[verify]`.
     pub inherit_env: bool,
 }

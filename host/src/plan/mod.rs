@@ -5,12 +5,14 @@
 use crate::config::{self, Body, Check, Command, Config, Globs, Logic, Scenario};
 use crate::guest::Limits;
 use crate::model::{
-    Change, ChangeKind, CheckId, CheckInfo, CheckKind, Context, Digest, Encoder, Entry, EntryKind, Mount, PackName,
-    PlanRow, ScenarioName,
+    Change, ChangeKind, CheckId, CheckInfo, CheckKind, Context, Digest, Encoder, Entry, EntryKind, EnvironmentMode,
+    Mount, PackName, Passed, PlanRow, ScenarioName, Secrets,
 };
-use crate::native::Environment;
+use crate::native::{Environment, with_passed};
 use crate::subject::{Changes, Kind, Revision, Snapshot};
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
 /// What a run will do.
@@ -24,6 +26,19 @@ pub struct Plan {
     pub timeout: Option<Duration>,
     /// In declared order.
     pub units: Vec<Unit>,
+}
+
+impl Plan {
+    /// The values that nobody is to see: of all variables that any of its commands marks.
+    pub fn secrets(&self) -> Secrets {
+        let commands = self.units.iter().filter_map(|unit| match &unit.work {
+            Work::Command { environment, secrets, .. } => Some((environment, secrets)),
+            Work::Logic { .. } => None,
+        });
+        Secrets::new(commands.flat_map(|(environment, secrets)| {
+            secrets.iter().filter_map(|name| Some((name.as_str(), environment.get(OsStr::new(name))?.as_bytes())))
+        }))
+    }
 }
 
 /// One check, ready to be carried out.
@@ -50,8 +65,14 @@ pub enum Work {
     Command {
         /// The program and its arguments.
         argv: Vec<String>,
-        /// All that it sees of the environment.
+        /// All that it sees of the environment, but for what the runner adds.
         environment: Environment,
+        /// What was passed, as the record says it.
+        passed: Passed,
+        /// The names of variables that are secret.
+        secrets: Vec<String>,
+        /// Exit codes that mean that something is missing here.
+        gap_exit: Vec<u8>,
     },
     /// Calls a pack.
     Logic {
@@ -168,6 +189,8 @@ pub struct About<'a> {
     pub base: Option<&'a Base>,
     /// The most that a check may use of each.
     pub ceilings: config::Limits,
+    /// The user's key, where there is one: what was passed to commands is compared under it.
+    pub key: Option<[u8; 32]>,
 }
 
 /// Resolves a scenario. `resolved` has an entry for each of its logic checks, and `environment` answers what a
@@ -181,7 +204,7 @@ pub fn plan(
 ) -> Plan {
     let checks = ordered(config, scenario);
     let units = checks.into_iter().filter_map(|check| match &check.body {
-        Body::Command(command) => Some(command_unit(check, command, environment(command))),
+        Body::Command(command) => Some(command_unit(check, command, environment(command), about.key.as_ref())),
         Body::Logic(logic) => {
             let allow = &config.packs.get(&logic.pack)?.allow;
             Some(logic_unit(check, logic, resolved.get(&check.id)?, allow, about))
@@ -238,7 +261,7 @@ fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-fn command_unit(check: &Check, command: &Command, environment: Environment) -> Unit {
+fn command_unit(check: &Check, command: &Command, environment: Environment, key: Option<&[u8; 32]>) -> Unit {
     let mut encoder = common(CheckKind::Command, check);
     encoder.integer(command.argv.len() as u64);
     for argument in &command.argv {
@@ -246,11 +269,14 @@ fn command_unit(check: &Check, command: &Command, environment: Environment) -> U
     }
     encoder.integer(command.inherit_env.into());
     // What is passed on differs from place to place, and the verdict is to be the same in all of them: the definition
-    // says which variables are passed and which values the configuration sets.
-    encoder.integer(command.pass_env.len() as u64);
-    for name in &command.pass_env {
-        encoder.text(name);
+    // says which variables are passed and which values the configuration sets. The record has the rest.
+    for names in [&command.pass_env, &command.secrets] {
+        encoder.integer(names.len() as u64);
+        for name in names {
+            encoder.text(name);
+        }
     }
+    encoder.bytes(&command.gap_exit);
     encoder.integer(command.env.len() as u64);
     for (name, value) in &command.env {
         encoder.text(name).digest(&Digest::of(value.as_bytes()));
@@ -261,7 +287,16 @@ fn command_unit(check: &Check, command: &Command, environment: Environment) -> U
         after: check.after.clone(),
         blocking: check.blocking,
         timeout: check.timeout,
-        work: Work::Command { argv: command.argv.clone(), environment },
+        work: Work::Command {
+            argv: command.argv.clone(),
+            passed: Passed {
+                mode: if command.inherit_env { EnvironmentMode::Inherited } else { EnvironmentMode::Declared },
+                definition: key.map(|key| with_passed(&definition, &environment, key)),
+            },
+            environment,
+            secrets: command.secrets.clone(),
+            gap_exit: command.gap_exit.clone(),
+        },
         row: PlanRow { id: check.id.clone(), definition, files: None },
     }
 }

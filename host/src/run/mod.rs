@@ -6,6 +6,7 @@
 
 mod logic;
 mod mounts;
+mod results;
 mod sources;
 
 pub use mounts::Claim;
@@ -13,10 +14,10 @@ pub use sources::Sources;
 
 use crate::guest::Pack;
 use crate::model::{
-    CheckId, CheckKind, CheckOutcome, Class, Deselected, Digest, ErrorKind, Event, Exit, PackName, Record, RecordRow,
-    Row, RunId, RunOutcome, SkipReason, Subject, UsedPack, VERDICT_SCHEMA, Verdict,
+    CheckId, CheckKind, CheckOutcome, Class, Deselected, Digest, ErrorKind, Event, Exit, PackName, Passed, Record,
+    RecordRow, Row, RunId, RunOutcome, Secrets, SkipReason, Subject, UsedPack, VERDICT_SCHEMA, Verdict,
 };
-use crate::native::{self, Ending, Environment, Job, Stop};
+use crate::native::{self, Ending, Environment, Job, RESULT_VARIABLE, ResultFile, Stop};
 use crate::plan::{Base, Plan, Unit, Work};
 use crate::store::Logs;
 use crate::subject::{Committed, Over, Snapshot, SnapshotError, Workspace};
@@ -67,8 +68,13 @@ pub fn execute(plan: &Plan, around: &Surroundings<'_>, sink: &mut dyn FnMut(&Eve
     let clock = around.clock;
     let sources = Sources::new(around.snapshot, &around.workspace.root, around.workspace.repository.as_ref())
         .map_err(|source| SnapshotError::Read { path: ".".to_owned(), source })?;
-    let mut runner =
-        Runner { around, deadline: around.workspace.patience.deadline(), sources: Arc::new(sources), stopped: None };
+    let mut runner = Runner {
+        around,
+        deadline: around.workspace.patience.deadline(),
+        sources: Arc::new(sources),
+        secrets: plan.secrets(),
+        stopped: None,
+    };
     sink(&Event::RunStarted {
         run: around.run.clone(),
         scenario: plan.scenario.clone(),
@@ -161,6 +167,8 @@ fn moved(plan: &Plan, runner: &mut Runner<'_>, around: &Surroundings<'_>) -> Res
     }
     moved.sort();
     moved.dedup();
+    // A command can make a file of any name.
+    moved = moved.iter().map(|path| runner.secrets.conceal(path)).collect();
     moved.truncate(MAX_NAMED);
     Ok(moved)
 }
@@ -186,6 +194,7 @@ impl Stopped {
 struct Done {
     report: crate::model::Report,
     exit: Option<Exit>,
+    environment: Option<Passed>,
     message: Option<String>,
     log: Option<crate::model::Log>,
     stderr: Option<String>,
@@ -223,6 +232,7 @@ fn finished(unit: &Unit, outcome: CheckOutcome, done: Done, elapsed: Duration) -
         duration_ms: milliseconds(elapsed),
         exit: done.exit,
         message: done.message,
+        environment: done.environment,
         log: done.log,
         stderr: done.stderr,
         fuel: done.fuel,
@@ -244,6 +254,8 @@ struct Runner<'a> {
     around: &'a Surroundings<'a>,
     deadline: Option<Instant>,
     sources: Arc<Sources>,
+    /// Values that nobody is to see.
+    secrets: Secrets,
     stopped: Option<Stopped>,
 }
 
@@ -257,7 +269,11 @@ impl Runner<'_> {
             return (Stopped::Budget.outcome(), Done::default());
         }
         match &unit.work {
-            Work::Command { argv, environment } => self.command(unit, argv, environment),
+            Work::Command { .. } => {
+                let (outcome, mut done) = self.command(unit);
+                results::conceal(&self.secrets, &mut done);
+                (outcome, done)
+            }
             Work::Logic { .. } => self.logic(unit, done),
         }
     }
@@ -275,11 +291,20 @@ impl Runner<'_> {
         self.stopped == Some(Stopped::Signal)
     }
 
-    fn command(&mut self, unit: &Unit, argv: &[String], environment: &Environment) -> (CheckOutcome, Done) {
+    fn command(&mut self, unit: &Unit) -> (CheckOutcome, Done) {
         let host = |message: String| {
             (CheckOutcome::Error(ErrorKind::Host), Done { message: Some(message), ..Done::default() })
         };
-        let log = match self.around.logs.start(&unit.id) {
+        let Work::Command { argv, environment, passed, gap_exit, .. } = &unit.work else {
+            return host("it is no command".to_owned());
+        };
+        let result = match ResultFile::new(&self.around.logs.folder()) {
+            Ok(result) => result,
+            Err(error) => return host(format!("cannot make a folder for its result: {error}")),
+        };
+        let mut environment = environment.clone();
+        environment.insert(RESULT_VARIABLE.into(), result.path().into());
+        let log = match self.around.logs.start(&unit.id, &self.secrets) {
             Ok(log) => log,
             Err(error) => return host(format!("cannot make its log file: {error}")),
         };
@@ -290,17 +315,17 @@ impl Runner<'_> {
         let own = unit.timeout.map(|timeout| Instant::now() + timeout);
         let deadline = [own, self.deadline].into_iter().flatten().min();
         let folder = &self.around.workspace.root;
-        let job = Job { argv, folder, environment, log, deadline, grace: GRACE };
+        let job = Job { argv, folder, environment: &environment, log, deadline, grace: GRACE };
         let ending = native::run(job, &self.around.stops.0, &self.around.stops.1);
-        let log = match self.around.logs.finish(&unit.id, kept) {
+        let log = match self.around.logs.finish(&unit.id, kept, &self.secrets) {
             Ok(log) => log,
             Err(error) => return host(format!("cannot keep its output: {error}")),
         };
-        let mut done = Done { log: Some(log), ..Done::default() };
+        let mut done = Done { log: Some(log), environment: Some(passed.clone()), ..Done::default() };
         let outcome = match ending {
             Ending::Exited(exit) => {
                 done.exit = Some(exit);
-                if exit == Exit::Code(0) { CheckOutcome::Passed } else { CheckOutcome::Failed }
+                results::judge(exit, gap_exit, result.read(), self.around.snapshot, &mut done)
             }
             Ending::TimedOut(exit) => {
                 done.exit = Some(exit);
@@ -320,11 +345,12 @@ impl Runner<'_> {
             }
             Ending::NotStarted(error) => {
                 done.log = None;
+                done.environment = None;
                 let kind = match error.kind() {
                     std::io::ErrorKind::NotFound | std::io::ErrorKind::PermissionDenied => ErrorKind::NotFound,
                     _ => ErrorKind::Host,
                 };
-                done.message = Some(not_started(&argv[0], environment, &error));
+                done.message = Some(not_started(&argv[0], &environment, &error));
                 CheckOutcome::Error(kind)
             }
         };
