@@ -22,6 +22,8 @@ mod ledger;
 mod logic;
 mod mounts;
 mod readme;
+mod results;
+mod secrets;
 mod settings;
 mod support;
 mod trees;

@@ -2,14 +2,12 @@
 
 use super::diagnostic::{Diagnostic, quote};
 use super::file::File;
-use super::reader::{At, Field, Span, get};
-use std::collections::BTreeMap;
+use super::reader::{At, Span, get};
+use std::collections::{BTreeMap, BTreeSet};
+use toml::de::DeTable;
 
 /// What Probity itself sets for each command.
 const OURS: &str = "PROBITY_RESULT";
-
-/// A list of texts, as it is written.
-type Texts = Option<Field<Vec<At<String>>>>;
 
 /// The names that are marked secret anywhere in the file, each with a place where it is.
 pub(super) struct Marked<'a>(BTreeMap<&'a str, &'a Span>);
@@ -20,25 +18,44 @@ impl<'a> Marked<'a> {
         let items = lists.filter_map(|list| get(list.as_ref())).flat_map(|list| &list.value);
         Self(items.map(|item| (item.value.as_str(), &item.span)).collect())
     }
+}
 
-    /// Overwrites the values that the file sets for them, so that no message about it can show one. Every place in the
-    /// text stays where it is.
-    pub(super) fn hide(&self, file: &File, text: &mut String) {
-        let lists: Vec<&Texts> = file.checks.iter().map(|check| &check.env).chain([&file.verify.env]).collect();
-        for item in lists.into_iter().filter_map(|list| get(list.as_ref())).flat_map(|list| &list.value) {
-            let Some((name, _)) = item.value.split_once('=').filter(|(name, _)| self.0.contains_key(name)) else {
-                continue;
-            };
-            let written = &text[item.span.clone()];
-            // Where the name is written with escapes, all of it is hidden.
-            let name = format!("{name}=");
-            let start = written.find(&name).map_or(1, |at| at + name.len());
-            let hidden: String =
-                written[start..].chars().map(|c| if "\r\n\"'".contains(c) { c } else { '*' }).collect();
-            let fill = "*".repeat(written.len() - start - hidden.len());
-            text.replace_range(item.span.start + start..item.span.end, &(fill + &hidden));
+/// The text with the values overwritten that it sets for variables it marks as secret, so that no message about it can
+/// show one. Every place stays where it is. It has mistakes, so as much as can be is read of it.
+pub(super) fn without_secrets(mut text: String) -> String {
+    let mut places = Vec::new();
+    {
+        let (parsed, _) = DeTable::parse_recoverable(&text);
+        let checks = parsed.get_ref().get("checks").and_then(|checks| checks.get_ref().as_table());
+        let checks = checks.into_iter().flat_map(|checks| checks.values());
+        let tables: Vec<&DeTable<'_>> =
+            checks.chain(parsed.get_ref().get("verify")).filter_map(|table| table.get_ref().as_table()).collect();
+        let items = |key: &str| {
+            let lists = tables.iter().filter_map(|table| table.get(key)?.get_ref().as_array());
+            lists.flatten().filter_map(|item| Some((item.get_ref().as_str()?, item.span()))).collect::<Vec<_>>()
+        };
+        let secrets = items("secrets");
+        let marked: BTreeSet<&str> = secrets.iter().map(|(name, _)| *name).collect();
+        for (item, span) in items("env")
+            .into_iter()
+            .filter(|(item, _)| item.split_once('=').is_some_and(|(name, _)| marked.contains(name)))
+            .chain(secrets)
+        {
+            if let Some((name, _)) = item.split_once('=') {
+                places.push((format!("{name}="), span));
+            }
         }
     }
+    for (name, span) in places {
+        let Some(written) = text.get(span.clone()) else { continue };
+        // Where the name is written with escapes, all of it is hidden.
+        let shown = written.find(&name).map_or(0, |at| at + name.len());
+        let stays = |c: char| "\r\n\"'".contains(c);
+        let hidden: String =
+            written[shown..].chars().map(|c| if stays(c) { c.into() } else { "*".repeat(c.len_utf8()) }).collect();
+        text.replace_range(span.start + shown..span.end, &hidden);
+    }
+    text
 }
 
 /// Splits entries, and reports those that are none, names that are set twice, and values that should be secret.

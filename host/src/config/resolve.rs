@@ -23,7 +23,7 @@ use std::time::Duration;
 const DEFAULT: &str = "default";
 
 /// Checks the file and gives its meaning, or all mistakes: those of reading first, and those found here.
-pub(super) fn resolve(file: &File, mut source: Source, mut diagnostics: Vec<Diagnostic>) -> Result<Config, Invalid> {
+pub(super) fn resolve(file: &File, source: Source, mut diagnostics: Vec<Diagnostic>) -> Result<Config, Invalid> {
     let found = &mut diagnostics;
     let packs = file.packs.iter().filter_map(|file| pack::resolve(file, found));
     let packs = packs.map(|pack| (pack.name.clone(), pack)).collect();
@@ -52,7 +52,6 @@ pub(super) fn resolve(file: &File, mut source: Source, mut diagnostics: Vec<Diag
     if diagnostics.is_empty() {
         Ok(Config { source, exclude, packs, checks, scenarios, spec })
     } else {
-        marked.hide(file, &mut source.text);
         Err(Invalid { source, diagnostics })
     }
 }
