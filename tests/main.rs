@@ -22,6 +22,8 @@ mod ledger;
 mod logic;
 mod mounts;
 mod readme;
+mod results;
+mod secrets;
 mod selection;
 mod settings;
 mod support;

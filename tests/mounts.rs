@@ -508,7 +508,8 @@ fn a_claim_is_whatever_folder_the_caller_gives() {
     };
     let workspace = subject::Workspace::of(&project.root(), &subject::Patience::default()).unwrap();
     let snapshot = workspace.snapshot(None).unwrap();
-    let about = plan::About { snapshot: &snapshot, base: None, branch: None, ceilings: config::Limits::default() };
+    let ceilings = config::Limits::default();
+    let about = plan::About { snapshot: &snapshot, base: None, branch: None, ceilings, key: None };
     let id: model::CheckId = "look".parse().unwrap();
     let scenario = config.scenario("default").unwrap();
     let plan =

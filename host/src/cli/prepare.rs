@@ -355,7 +355,8 @@ pub(super) fn environment(command: &Command) -> Environment {
     if command.inherit_env {
         native::inherited(std::env::vars_os(), &command.env)
     } else {
-        native::declared(std::env::vars_os(), &command.pass_env, &command.env)
+        let passed = [command.pass_env.as_slice(), command.secrets.as_slice()].concat();
+        native::declared(std::env::vars_os(), &passed, &command.env)
     }
 }
 

@@ -4,10 +4,11 @@
 use super::args::Color;
 use super::error::CliError;
 use crate::config::Colour;
+use crate::model::Secrets;
 use crate::report::{Style, escape, escape_in_json};
 use anstyle::{AnsiColor, Style as Ansi};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::io::{self, IsTerminal as _, Write as _};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -22,6 +23,8 @@ pub(super) struct Printer {
     spinner: Option<ProgressBar>,
     /// Why data did not reach stdout.
     lost: RefCell<Option<io::Error>>,
+    /// What must not be in anything that is said to people, once it is known.
+    secrets: OnceCell<Secrets>,
 }
 
 impl Printer {
@@ -43,6 +46,7 @@ impl Printer {
             stderr: style(io::stderr().is_terminal()),
             spinner: progress.then(spinner),
             lost: RefCell::new(None),
+            secrets: OnceCell::new(),
         }
     }
 
@@ -57,6 +61,16 @@ impl Printer {
             Style::Plain => Colour::Off,
             Style::Colour => Colour::On,
         }
+    }
+
+    /// From here on these values are in no message.
+    pub(super) fn keep(&self, secrets: Secrets) {
+        let _ = self.secrets.set(secrets);
+    }
+
+    /// The text without the values that are to be kept.
+    pub(super) fn concealed(&self, text: &str) -> String {
+        self.secrets.get().map_or_else(|| text.to_owned(), |secrets| secrets.conceal(text))
     }
 
     /// Data.
@@ -93,6 +107,7 @@ impl Printer {
 
     /// A line for people.
     pub(super) fn note(&self, text: &str) {
+        let text = self.concealed(text);
         self.quietly(|| {
             let _ = writeln!(io::stderr().lock(), "{text}");
         });
@@ -105,10 +120,7 @@ impl Printer {
 
     pub(super) fn error(&self, error: &CliError) {
         if error.is_rendered() {
-            self.quietly(|| {
-                let _ = writeln!(io::stderr().lock(), "{}", error.message().trim_end());
-            });
-            return;
+            return self.note(error.message().trim_end());
         }
         let mut lines = error.message().lines();
         let style = Ansi::new().fg_color(Some(AnsiColor::Red.into())).bold();

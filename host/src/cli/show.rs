@@ -88,6 +88,10 @@ fn around_check(around: &RecordRow) -> String {
     if let Some(fuel) = around.fuel {
         let _ = writeln!(text, "    fuel {fuel}");
     }
+    if let Some(passed) = &around.environment {
+        let compared = passed.definition.map(|digest| format!(", {digest}")).unwrap_or_default();
+        let _ = writeln!(text, "    environment {}{compared}", passed.mode.name());
+    }
     if let Some(stderr) = &around.stderr {
         for line in stderr.lines() {
             let _ = writeln!(text, "    stderr | {}", escape(line));

@@ -43,7 +43,8 @@ pub(super) fn verify(folder: &Path, options: &Verify, printer: &Printer) -> Resu
     }
     let branch = taken.branch()?;
     let looked = Instant::now();
-    let about = About { snapshot, base: base.as_ref(), branch: branch.as_deref(), ceilings: user.limits };
+    let about =
+        About { snapshot, base: base.as_ref(), branch: branch.as_deref(), ceilings: user.limits, key: system::key() };
     if options.plan {
         return Ok(super::plan::show(&taken, scenario, about, &request, options.json, printer));
     }
@@ -54,6 +55,12 @@ pub(super) fn verify(folder: &Path, options: &Verify, printer: &Printer) -> Resu
     let packs = prepare::packs(&taken, &chosen, &host, printer)?;
     let resolved = prepare::resolve(project, &chosen, &packs, printer)?;
     let plan = plan::plan(&project.config, scenario, about, &request, &resolved, prepare::environment);
+    let secrets = plan.secrets();
+    for name in secrets.too_short() {
+        printer
+            .note(&format!("note: the value of {name} is too short to be found in output, so it is not kept secret"));
+    }
+    printer.keep(secrets);
     let place = Place::open(workspace)?;
     if let (None, Some(bytes), Some(memory)) = (&place.trouble, snapshot.remember(), prepare::memory(workspace)) {
         memory.keep(&bytes);
@@ -183,8 +190,9 @@ fn show(event: &Event, place: &Place, printer: &Printer) {
         Event::CheckFinished { .. } | Event::RunFinished { .. } => printer.status(None),
         Event::RunStarted { .. } => {}
     }
-    let text =
-        Human::new(printer.style(), place.run.clone()).text(event, |record| tail(&place.state, &place.run, record));
+    // A value that had colours inside is whole once they are gone.
+    let tail = |record: &_| tail(&place.state, &place.run, record).map(|tail| printer.concealed(&tail));
+    let text = Human::new(printer.style(), place.run.clone()).text(event, tail);
     if !text.is_empty() {
         printer.out(&text);
     }

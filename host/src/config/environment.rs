@@ -1,11 +1,69 @@
-//! Entries of an environment: `NAME=value`, and names alone.
+//! Entries of an environment: `NAME=value`, and names alone; and names whose values are secret.
 
 use super::diagnostic::{Diagnostic, quote};
-use super::reader::{At, Span};
-use std::collections::BTreeMap;
+use super::file::File;
+use super::reader::{At, Span, get};
+use std::collections::{BTreeMap, BTreeSet};
+use toml::de::DeTable;
 
-/// Splits entries, and reports those that are none and names that are set twice.
-pub(super) fn entries(items: &[At<String>], diagnostics: &mut Vec<Diagnostic>) -> Vec<(String, String)> {
+/// What Probity itself sets for each command.
+const OURS: &str = "PROBITY_RESULT";
+
+/// The names that are marked secret anywhere in the file, each with a place where it is.
+pub(super) struct Marked<'a>(BTreeMap<&'a str, &'a Span>);
+
+impl<'a> Marked<'a> {
+    pub(super) fn new(file: &'a File) -> Self {
+        let lists = file.checks.iter().map(|check| &check.secrets).chain([&file.verify.secrets]);
+        let items = lists.filter_map(|list| get(list.as_ref())).flat_map(|list| &list.value);
+        Self(items.map(|item| (item.value.as_str(), &item.span)).collect())
+    }
+}
+
+/// The text with the values overwritten that it sets for variables it marks as secret, so that no message about it can
+/// show one. Every place stays where it is. It has mistakes, so as much as can be is read of it.
+pub(super) fn without_secrets(mut text: String) -> String {
+    let mut places = Vec::new();
+    {
+        let (parsed, _) = DeTable::parse_recoverable(&text);
+        let checks = parsed.get_ref().get("checks").and_then(|checks| checks.get_ref().as_table());
+        let checks = checks.into_iter().flat_map(|checks| checks.values());
+        let tables: Vec<&DeTable<'_>> =
+            checks.chain(parsed.get_ref().get("verify")).filter_map(|table| table.get_ref().as_table()).collect();
+        let items = |key: &str| {
+            let lists = tables.iter().filter_map(|table| table.get(key)?.get_ref().as_array());
+            lists.flatten().filter_map(|item| Some((item.get_ref().as_str()?, item.span()))).collect::<Vec<_>>()
+        };
+        let secrets = items("secrets");
+        let marked: BTreeSet<&str> = secrets.iter().map(|(name, _)| *name).collect();
+        for (item, span) in items("env")
+            .into_iter()
+            .filter(|(item, _)| item.split_once('=').is_some_and(|(name, _)| marked.contains(name)))
+            .chain(secrets)
+        {
+            if let Some((name, _)) = item.split_once('=') {
+                places.push((format!("{name}="), span));
+            }
+        }
+    }
+    for (name, span) in places {
+        let Some(written) = text.get(span.clone()) else { continue };
+        // Where the name is written with escapes, all of it is hidden.
+        let shown = written.find(&name).map_or(0, |at| at + name.len());
+        let stays = |c: char| "\r\n\"'".contains(c);
+        let hidden: String =
+            written[shown..].chars().map(|c| if stays(c) { c.into() } else { "*".repeat(c.len_utf8()) }).collect();
+        text.replace_range(span.start + shown..span.end, &hidden);
+    }
+    text
+}
+
+/// Splits entries, and reports those that are none, names that are set twice, and values that should be secret.
+pub(super) fn entries(
+    items: &[At<String>],
+    marked: &Marked<'_>,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Vec<(String, String)> {
     let mut seen = BTreeMap::new();
     let mut entries = Vec::new();
     for item in items {
@@ -16,6 +74,11 @@ pub(super) fn entries(items: &[At<String>], diagnostics: &mut Vec<Diagnostic>) -
         };
         if let Some(mistake) = name_mistake(name, &item.span) {
             diagnostics.push(mistake);
+        } else if let Some(place) = marked.0.get(name) {
+            let title = format!("the value of {} is secret, and the file says it", quote(name));
+            let diagnostic = Diagnostic::new(item.span.clone(), title).also((*place).clone(), "marked secret here");
+            let help = "set the variable where Probity is started, and give it another value: this one may be known";
+            diagnostics.push(diagnostic.help(help));
         } else if value.contains('\0') {
             let title = format!("the value of {} has a NUL character", quote(name));
             diagnostics.push(Diagnostic::new(item.span.clone(), title).help("no program can receive one"));
@@ -27,17 +90,20 @@ pub(super) fn entries(items: &[At<String>], diagnostics: &mut Vec<Diagnostic>) -
 }
 
 /// Reports texts that are no names, and names that are given twice.
-pub(super) fn names(items: &[At<String>], diagnostics: &mut Vec<Diagnostic>) -> Vec<String> {
+pub(super) fn names(key: &str, items: &[At<String>], diagnostics: &mut Vec<Diagnostic>) -> Vec<String> {
     let mut seen = BTreeMap::new();
     let mut names = Vec::new();
     for item in items {
         let name = item.value.as_str();
         if let Some((name, _)) = name.split_once('=') {
-            let diagnostic = Diagnostic::new(item.span.clone(), "`pass-env` takes names, not values");
-            diagnostics.push(diagnostic.help(format!("write {} here, or set the value in `env`", quote(name))));
+            let diagnostic = Diagnostic::new(item.span.clone(), format!("`{key}` takes names, not values"));
+            diagnostics.push(match key {
+                "secrets" => diagnostic.help("write the name alone, and set the variable where Probity is started"),
+                _ => diagnostic.help(format!("write {} here, or set the value in `env`", quote(name))),
+            });
         } else if let Some(mistake) = name_mistake(name, &item.span) {
             diagnostics.push(mistake);
-        } else if unique(name, "passed", &item.span, &mut seen, diagnostics) {
+        } else if unique(name, if key == "secrets" { "marked" } else { "passed" }, &item.span, &mut seen, diagnostics) {
             names.push(name.to_owned());
         }
     }
@@ -52,6 +118,10 @@ fn name_mistake(name: &str, span: &Span) -> Option<Diagnostic> {
         Diagnostic::new(span.clone(), format!("{} is not a name of a variable", quote(name)))
             .help("names have letters, digits and `_`, and do not start with a digit")
     };
+    if good && name == OURS {
+        let diagnostic = Diagnostic::new(span.clone(), format!("{} is set by Probity", quote(name)));
+        return Some(diagnostic.help("remove it: each command has a file of its own to write its result to"));
+    }
     (!good).then(mistake)
 }
 

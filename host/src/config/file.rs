@@ -35,6 +35,7 @@ pub(super) struct FileVerify {
     pub(super) commands: Option<Field<Vec<At<Argv>>>>,
     pub(super) timeout: Option<Field<String>>,
     pub(super) env: Option<Field<Vec<At<String>>>>,
+    pub(super) secrets: Option<Field<Vec<At<String>>>>,
     pub(super) audit: Option<Field<bool>>,
 }
 
@@ -58,6 +59,8 @@ pub(super) struct FileCheck {
     pub(super) env: Option<Field<Vec<At<String>>>>,
     pub(super) pass_env: Option<Field<Vec<At<String>>>>,
     pub(super) inherit_env: Option<Field<bool>>,
+    pub(super) secrets: Option<Field<Vec<At<String>>>>,
+    pub(super) gap_exit: Option<Field<Vec<At<i64>>>>,
     pub(super) files: Option<Field<Vec<At<String>>>>,
     pub(super) allow_empty: Option<Field<bool>>,
     pub(super) when: Option<Field<FileWhen>>,
@@ -127,7 +130,7 @@ const TOP: Keys = Keys {
 
 const VERIFY: Keys = Keys {
     table: "`[verify]`",
-    known: &["commands", "timeout", "env", "audit"],
+    known: &["commands", "timeout", "env", "secrets", "audit"],
     later: &[
         ("base", "remove it; until then, checks judge the whole tree"),
         ("when", "remove it; until then, every command runs"),
@@ -158,6 +161,8 @@ const CHECK: Keys = Keys {
         "env",
         "pass-env",
         "inherit-env",
+        "secrets",
+        "gap-exit",
         "files",
         "allow-empty",
         "when",
@@ -170,7 +175,6 @@ const CHECK: Keys = Keys {
         ("review", "write a `command` that ends with 0 when the reviewer is content"),
         ("base", "set it in `[scenarios.NAME]`"),
         ("capabilities", "remove it; let the command fail where something is missing"),
-        ("secrets", "name the variables in `pass-env`"),
     ],
 };
 
@@ -281,6 +285,7 @@ fn verify(reader: &mut Reader, table: &DeTable<'_>) -> FileVerify {
             name @ "commands" => verify.commands = Some(field(key, commands(reader, name, value))),
             name @ "timeout" => verify.timeout = Some(field(key, reader.string(name, value, Some(TIMEOUT_HELP)))),
             name @ "env" => verify.env = Some(field(key, env(reader, name, value))),
+            name @ "secrets" => verify.secrets = Some(field(key, secrets(reader, name, value))),
             name @ "audit" => verify.audit = Some(field(key, reader.boolean(name, value))),
             _ => reader.unknown(key, &VERIFY),
         }
@@ -328,6 +333,8 @@ fn check(reader: &mut Reader, id: At<String>, table: &DeTable<'_>) -> FileCheck 
         env: None,
         pass_env: None,
         inherit_env: None,
+        secrets: None,
+        gap_exit: None,
         files: None,
         allow_empty: None,
         when: None,
@@ -354,6 +361,11 @@ fn check(reader: &mut Reader, id: At<String>, table: &DeTable<'_>) -> FileCheck 
                 check.pass_env = Some(field(key, reader.strings(name, value, Some(help))));
             }
             name @ "inherit-env" => check.inherit_env = Some(field(key, reader.boolean(name, value))),
+            name @ "secrets" => check.secrets = Some(field(key, secrets(reader, name, value))),
+            name @ "gap-exit" => {
+                let help = "write for example `gap-exit = [75]`";
+                check.gap_exit = Some(field(key, reader.integers(name, value, help)));
+            }
             name @ "files" => {
                 let help = "write for example `files = [\"src/**\"]`";
                 check.files = Some(field(key, reader.strings(name, value, Some(help))));
@@ -439,6 +451,10 @@ fn pairs(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>>, help: &s
 
 fn env(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>>) -> Option<At<Vec<At<String>>>> {
     reader.strings(name, value, Some("write for example `env = [\"NAME=value\"]`"))
+}
+
+fn secrets(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>>) -> Option<At<Vec<At<String>>>> {
+    reader.strings(name, value, Some("write for example `secrets = [\"TOKEN\"]`"))
 }
 
 fn spec(reader: &mut Reader, span: Span, table: &DeTable<'_>) -> FileSpec {

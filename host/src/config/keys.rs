@@ -60,6 +60,8 @@ pub(super) enum Kind {
     Duration,
     /// A list of strings.
     Texts,
+    /// A list of exit codes, none of them 0.
+    Codes,
     /// A list of `NAME=value`. The values may be secret.
     Variables,
     /// A program and its arguments.
@@ -132,6 +134,7 @@ const VERIFY: Table = Table {
         key("commands", Kind::Commands, "Programs with their arguments, without any shell."),
         key("timeout", Kind::Duration, "The longest that the whole run of the scenario `default` may take."),
         key("env", Kind::Variables, "`NAME=value` to add to the environment of these commands."),
+        key("secrets", Kind::Texts, "Names of variables whose values are shown and kept nowhere."),
         key("audit", Kind::Flag, "`true` is refused until reviews exist.").default("false"),
     ],
     required: &[],
@@ -166,6 +169,9 @@ const CHECK: Table = Table {
         key("env", Kind::Variables, "`NAME=value` to add to its environment.").with("command"),
         key("pass-env", Kind::Texts, "Names of variables that it sees.").with("command"),
         key("inherit-env", Kind::Flag, "Whether it sees the whole environment.").default("false").with("command"),
+        key("secrets", Kind::Texts, "Names of variables that it sees and whose values are shown and kept nowhere.")
+            .with("command"),
+        key("gap-exit", Kind::Codes, "Exit codes that mean that something is missing here.").with("command"),
         key("files", Kind::Texts, "Globs of the files that it is about; a leading `!` excludes."),
         key("allow-empty", Kind::Flag, "Whether it runs where no file is in its scope.").default("false"),
         key("when", Kind::Table(&WHEN), WHEN.about),

@@ -3,6 +3,7 @@
 //! Must not follow anything but the path it was given, and must not wait: a pipe or device in the place of the file
 //! is refused and not read.
 
+use super::environment::without_secrets;
 use super::error::{ConfigError, Encoding, Invalid};
 use super::{Config, Diagnostic, Source, file, resolve};
 use rustix::fs::OFlags;
@@ -71,10 +72,15 @@ pub fn parse(name: &str, bytes: &[u8]) -> Result<Config, ConfigError> {
 }
 
 fn resolved(source: Source) -> Result<Config, ConfigError> {
-    match file::read(&source.text) {
-        Ok((file, diagnostics)) => Ok(resolve::resolve(&file, source, diagnostics)?),
-        Err(diagnostics) => Err(Invalid { source, diagnostics }.into()),
-    }
+    let resolved = match file::read(&source.text) {
+        Ok((file, diagnostics)) => resolve::resolve(&file, source, diagnostics),
+        Err(diagnostics) => Err(Invalid { source, diagnostics }),
+    };
+    resolved.map_err(|mut invalid| {
+        // Mistakes are shown with their lines.
+        invalid.source.text = without_secrets(invalid.source.text);
+        invalid.into()
+    })
 }
 
 fn text(name: &str, bytes: Vec<u8>) -> Result<String, ConfigError> {

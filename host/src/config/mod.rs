@@ -12,6 +12,7 @@ mod diagnostic;
 mod duration;
 mod environment;
 mod error;
+mod exits;
 mod file;
 mod globs;
 mod json;

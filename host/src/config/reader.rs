@@ -131,6 +131,29 @@ impl Reader {
         Some(At { value: items.into_iter().collect::<Option<_>>()?, span: value.span() })
     }
 
+    /// A list of integers. Each item of another kind is reported, and the whole is then absent.
+    pub(super) fn integers(
+        &mut self,
+        name: &str,
+        value: &Spanned<DeValue<'_>>,
+        help: &str,
+    ) -> Option<At<Vec<At<i64>>>> {
+        let DeValue::Array(items) = value.get_ref() else {
+            self.report(wrong(name, "a list of integers", value.get_ref(), value.span()).help(help));
+            return None;
+        };
+        let one = |item: &Spanned<DeValue<'_>>| match item.get_ref() {
+            DeValue::Integer(number) => self.integer(name, number, item.span()),
+            other => {
+                self.report(wrong(name, "an integer", other, item.span()).help(help));
+                None
+            }
+        };
+        // Collected first, so that each wrong item is reported and not only the first.
+        let items: Vec<_> = items.iter().map(one).collect();
+        Some(At { value: items.into_iter().collect::<Option<_>>()?, span: value.span() })
+    }
+
     /// The tables within a table, in the order of the file: `[checks.NAME]`. What is no table is reported, and its
     /// name is added to `unreadable`.
     pub(super) fn tables<'a, 'i>(

@@ -5,13 +5,14 @@
 
 use super::diagnostic::{Diagnostic, MAX_SHOWN, quote};
 use super::duration::parse_duration;
+use super::environment::Marked;
 use super::file::{Argv, File, FileCheck, FileLimits, FileScenario, FileSize, FileSpec, FileVerify, FileWhen, Pairs};
 use super::reader::{At, Field, Span, get, list, unsupported};
 use super::size::parse_size;
 use super::suggest::did_you_mean;
 use super::{
     Body, Check, Command, Config, EXAMPLE, Globs, Invalid, Limits, Logic, Scenario, Source, Spec, TestsOf, When,
-    environment, names, pack,
+    environment, exits, names, pack,
 };
 use crate::model::{CheckId, PackName, ScenarioName, Severity};
 use std::borrow::Cow;
@@ -30,13 +31,14 @@ pub(super) fn resolve(file: &File, source: Source, mut diagnostics: Vec<Diagnost
     let found = &mut diagnostics;
     let packs = file.packs.iter().filter_map(|file| pack::resolve(file, found));
     let packs = packs.map(|pack| (pack.name.clone(), pack)).collect();
-    let mut checks = verify(&file.verify, found);
+    let marked = Marked::new(file);
+    let mut checks = verify(&file.verify, &marked, found);
     clashes(&checks, &file.checks, found);
     let names = file.packs.iter().map(|pack| pack.name.value.as_str()).collect();
     let declared = Packs { names, unreadable: &file.unreadable };
     let known = Known::new(file);
     for check in &file.checks {
-        checks.extend(self::check(check, &declared, &known, found));
+        checks.extend(self::check(check, &declared, &known, &marked, found));
     }
     let scenarios = file.scenarios.iter().filter_map(|scenario| self::scenario(scenario, &known, found));
     let mut scenarios: Vec<_> = scenarios.collect();
@@ -96,12 +98,13 @@ impl<'a> Known<'a> {
     }
 }
 
-fn verify(file: &FileVerify, diagnostics: &mut Vec<Diagnostic>) -> Vec<Check> {
+fn verify(file: &FileVerify, marked: &Marked<'_>, diagnostics: &mut Vec<Diagnostic>) -> Vec<Check> {
     if let Some(audit) = get(file.audit.as_ref()).filter(|audit| audit.value) {
         let diagnostic = unsupported(audit.span.clone(), "`audit`").label("nothing would audit");
         diagnostics.push(diagnostic.help("remove it or write `audit = false`; only commands and packs are run so far"));
     }
-    let env = get(file.env.as_ref()).map_or_else(Vec::new, |env| environment::entries(&env.value, diagnostics));
+    let env = get(file.env.as_ref()).map_or_else(Vec::new, |env| environment::entries(&env.value, marked, diagnostics));
+    let secrets = secrets(file.secrets.as_ref(), diagnostics);
     let commands = get(file.commands.as_ref()).map_or(&[][..], |commands| commands.value.as_slice());
     let mut checks = Vec::new();
     for (index, command) in commands.iter().enumerate() {
@@ -109,9 +112,15 @@ fn verify(file: &FileVerify, diagnostics: &mut Vec<Diagnostic>) -> Vec<Check> {
         let argv = argv(command, diagnostics);
         // The name is in the alphabet of ids, and far from its longest.
         if let (Some(argv), Ok(id)) = (argv, verify_id(index).parse()) {
-            let command_body =
-                Command { argv, env: env.clone(), pass_env: Vec::new(), tests: Vec::new(), inherit_env: true };
-            let body = Body::Command(command_body);
+            let body = Body::Command(Command {
+                argv,
+                env: env.clone(),
+                pass_env: Vec::new(),
+                tests: Vec::new(),
+                secrets: secrets.clone(),
+                gap_exit: Vec::new(),
+                inherit_env: true,
+            });
             let (span, after) = (command.span.clone(), Vec::new());
             let (timeout, blocking, files, allow_empty, when) = (None, true, None, false, When::default());
             checks.push(Check { id, span, after, timeout, blocking, files, allow_empty, when, body });
@@ -151,7 +160,17 @@ struct Packs<'a> {
     unreadable: &'a BTreeSet<String>,
 }
 
-fn check(file: &FileCheck, packs: &Packs<'_>, known: &Known<'_>, diagnostics: &mut Vec<Diagnostic>) -> Option<Check> {
+fn secrets(field: Option<&Field<Vec<At<String>>>>, diagnostics: &mut Vec<Diagnostic>) -> Vec<String> {
+    get(field).map_or_else(Vec::new, |names| environment::names("secrets", &names.value, diagnostics))
+}
+
+fn check(
+    file: &FileCheck,
+    packs: &Packs<'_>,
+    known: &Known<'_>,
+    marked: &Marked<'_>,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Option<Check> {
     let id = names::id("check", &file.id, diagnostics);
     let timeout = get(file.timeout.as_ref()).and_then(|timeout| duration(timeout, diagnostics));
     let after = get(file.after.as_ref()).map_or(Some(Vec::new()), |after| members(&after.value, known, diagnostics));
@@ -161,7 +180,7 @@ fn check(file: &FileCheck, packs: &Packs<'_>, known: &Known<'_>, diagnostics: &m
     let when =
         get(file.when.as_ref()).map_or_else(|| Some(When::default()), |when| self::when(when, known, diagnostics));
     let body = match (&file.command, &file.uses) {
-        (Some(field), None) => command(file, field, diagnostics).map(Body::Command),
+        (Some(field), None) => command(file, field, marked, diagnostics).map(Body::Command),
         (None, Some(field)) => logic(file, field, packs, diagnostics).map(Box::new).map(Body::Logic),
         (Some(command), Some(uses)) => {
             let title = format!("check {} has both a `command` and a `use`", quote(&file.id.value));
@@ -180,7 +199,12 @@ fn check(file: &FileCheck, packs: &Packs<'_>, known: &Known<'_>, diagnostics: &m
     Some(Check { id: id?, span, after, timeout, blocking, files, allow_empty, when, body: body? })
 }
 
-fn command(file: &FileCheck, field: &Field<Argv>, diagnostics: &mut Vec<Diagnostic>) -> Option<Command> {
+fn command(
+    file: &FileCheck,
+    field: &Field<Argv>,
+    marked: &Marked<'_>,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Option<Command> {
     let argv = field.value.as_ref().and_then(|command| argv(command, diagnostics));
     if let (None, Some(allow)) = (&file.files, get(file.allow_empty.as_ref()).filter(|allow| allow.value)) {
         let diagnostic =
@@ -206,9 +230,9 @@ fn command(file: &FileCheck, field: &Field<Argv>, diagnostics: &mut Vec<Diagnost
         };
         diagnostics.push(diagnostic.help(help));
     }
-    let env = get(file.env.as_ref()).map_or_else(Vec::new, |env| environment::entries(&env.value, diagnostics));
-    let pass_env =
-        get(file.pass_env.as_ref()).map_or_else(Vec::new, |pass| environment::names(&pass.value, diagnostics));
+    let env = get(file.env.as_ref()).map_or_else(Vec::new, |env| environment::entries(&env.value, marked, diagnostics));
+    let pass_env = get(file.pass_env.as_ref())
+        .map_or_else(Vec::new, |pass| environment::names("pass-env", &pass.value, diagnostics));
     let inherit_env = get(file.inherit_env.as_ref());
     if let (Some(inherit), Some(pass)) = (inherit_env.filter(|inherit| inherit.value), &file.pass_env) {
         let diagnostic = Diagnostic::new(pass.key.clone(), "`pass-env` has no effect with `inherit-env = true`");
@@ -227,7 +251,11 @@ fn command(file: &FileCheck, field: &Field<Argv>, diagnostics: &mut Vec<Diagnost
         let diagnostic = Diagnostic::new(tests.key.clone(), "`tests` has no effect without `{tests}`");
         diagnostics.push(diagnostic.help("write `{tests}` as an argument of the command, or remove it"));
     }
-    Some(Command { argv: argv?, env, pass_env, tests, inherit_env: inherit_env.is_some_and(|inherit| inherit.value) })
+    let secrets = secrets(file.secrets.as_ref(), diagnostics);
+    let gap_exit =
+        get(file.gap_exit.as_ref()).map_or_else(Vec::new, |codes| exits::gap_exit(&codes.value, diagnostics));
+    let inherit_env = inherit_env.is_some_and(|inherit| inherit.value);
+    Some(Command { argv: argv?, env, pass_env, tests, secrets, gap_exit, inherit_env })
 }
 
 /// Which tests files have.
@@ -332,11 +360,17 @@ fn logic(
         ("pass-env", span(file.pass_env.as_ref())),
         ("inherit-env", span(file.inherit_env.as_ref())),
         ("tests", span(file.tests.as_ref())),
+        ("secrets", span(file.secrets.as_ref())),
+        ("gap-exit", span(file.gap_exit.as_ref())),
     ];
     for (name, span) in command_only.into_iter().filter_map(|(name, span)| Some((name, span?))) {
         let title = format!("`{name}` has no meaning for a check of a pack");
         let diagnostic = Diagnostic::new(span, title).label("only checks with `command` have it");
-        diagnostics.push(diagnostic.help("remove it: a pack sees no environment, and its options are in `config`"));
+        let help = match name {
+            "gap-exit" => "remove it: a pack says in words what is missing",
+            _ => "remove it: a pack sees no environment, and its options are in `config`",
+        };
+        diagnostics.push(diagnostic.help(help));
     }
     let config = get(file.config.as_ref());
     let limits = get(file.limits.as_ref()).map(|limits| self::limits(&limits.value, diagnostics));

@@ -112,6 +112,10 @@ pub struct Command {
     pub pass_env: Vec<String>,
     /// Which tests files have, for `{tests}` among the arguments.
     pub tests: Vec<TestsOf>,
+    /// Names of variables that are passed on and whose values nobody is to see, each once. None is set by any `env`.
+    pub secrets: Vec<String>,
+    /// Exit codes, from 1, that mean that something is missing here; each once.
+    pub gap_exit: Vec<u8>,
     /// Whether the whole environment is passed on, as it is for the commands of `[verify]`.
     pub inherit_env: bool,
 }

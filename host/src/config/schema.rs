@@ -82,6 +82,7 @@ fn kind(kind: Kind) -> Map<String, Value> {
         Kind::Size => json!({ "type": ["integer", "string"], "minimum": 1, "pattern": SIZE }),
         Kind::Duration => json!({ "type": "string", "pattern": DURATION }),
         Kind::Texts => texts(),
+        Kind::Codes => json!({ "type": "array", "items": { "type": "integer", "minimum": 1, "maximum": 255 } }),
         Kind::Variables => {
             json!({ "type": "array", "items": { "type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*=" } })
         }

@@ -1,12 +1,12 @@
 //! Whether what a guest returned makes sense. It is within the caps already; here it is held against the contract,
 //! the request and the files, and put into its one form.
 
-use crate::model::{CheckInfo, Edit, Finding, IdError, Mount, PackInfo, PackName, Place, Report, Request};
+use crate::model::{
+    CheckInfo, Edit, Finding, MAX_INTEGER, Mount, PackInfo, Place, Report, Request, id_form as id, line_form as line,
+    unique_ids as unique,
+};
 use crate::worker::{FoundKind, View};
 use std::collections::HashSet;
-
-/// The largest integer that survives in JSON read by anything that computes with doubles.
-const MAX_INTEGER: u64 = (1 << 53) - 1;
 
 /// Checks a pack's description of itself. What is wrong names the part that it is wrong with.
 pub(super) fn pack(info: &PackInfo) -> Result<(), String> {
@@ -43,15 +43,6 @@ fn check(check: &CheckInfo) -> Result<(), String> {
     Ok(())
 }
 
-fn id(what: &str, text: &str) -> Result<(), String> {
-    let parsed: Result<PackName, IdError> = text.parse();
-    parsed.map(|_| ()).map_err(|error| format!("{what} `{}` {error}", text.escape_debug()))
-}
-
-fn line(what: &str, text: &str) -> Result<(), String> {
-    if text.trim().is_empty() { Err(format!("{what} is empty")) } else { Ok(()) }
-}
-
 fn globs(globs: &[String]) -> Result<(), String> {
     if globs.is_empty() {
         return Err("a list of globs is empty: `**` stands for everything".to_owned());
@@ -61,16 +52,6 @@ fn globs(globs: &[String]) -> Result<(), String> {
         path.is_empty() || path.starts_with('/')
     });
     bad.map_or(Ok(()), |glob| Err(format!("`{}` is not a glob on relative paths", glob.escape_debug())))
-}
-
-fn unique<'a>(what: &str, ids: impl Iterator<Item = &'a str>) -> Result<(), String> {
-    let mut seen = HashSet::new();
-    for id in ids {
-        if !seen.insert(id) {
-            return Err(format!("{what} `{}` is there twice", id.escape_debug()));
-        }
-    }
-    Ok(())
 }
 
 /// `1.2.3`, perhaps followed by `-` or `+` and letters, digits, dots and hyphens.
@@ -93,42 +74,21 @@ impl<'a> Judge<'a> {
         Self { rules: check.rules.iter().map(|rule| rule.id.as_str()).collect() }
     }
 
-    /// Puts a report into its one form: edits, findings and counts sorted. `view` is what the guest saw.
-    pub(super) fn report(&self, mut report: Report, request: &Request, view: &View) -> Result<Report, String> {
-        for finding in &mut report.findings {
+    /// Holds a report against the check and the files, and puts it into its one form. `view` is what the guest saw.
+    pub(super) fn report(&self, report: Report, request: &Request, view: &View) -> Result<Report, String> {
+        for finding in &report.findings {
             self.finding(finding, request, view)
                 .map_err(|error| format!("a finding of rule `{}`: {error}", finding.rule.escape_debug()))?;
         }
-        report.findings.sort_unstable();
-        if let Some(pair) = report.findings.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(format!("two findings of rule `{}` are equal", pair[0].rule.escape_debug()));
-        }
-        report.stats.sort_unstable();
-        for (name, value) in &report.stats {
-            id("a count's name", name)?;
-            if *value > MAX_INTEGER {
-                return Err(format!("the count `{name}` is {value}, and may be {MAX_INTEGER}"));
-            }
-        }
-        unique("the count", report.stats.iter().map(|(name, _)| name.as_str()))?;
-        Ok(report)
+        report.into_form()
     }
 
-    fn finding(&self, finding: &mut Finding, request: &Request, view: &View) -> Result<(), String> {
+    fn finding(&self, finding: &Finding, request: &Request, view: &View) -> Result<(), String> {
         if !self.rules.contains(finding.rule.as_str()) {
             return Err("the check has no such rule".to_owned());
         }
-        line("its message", &finding.message)?;
-        if let Some(help) = &finding.help {
-            line("its help", help)?;
-        }
-        if let Some(place) = &finding.place {
-            self::place(place, request, view)?;
-        }
-        finding.edits.sort_unstable();
-        finding.edits.iter().try_for_each(|edit| self::edit(edit, view))?;
-        let clash = finding.edits.windows(2).find(|pair| pair[0].path == pair[1].path && overlap(&pair[0], &pair[1]));
-        clash.map_or(Ok(()), |pair| Err(format!("two of its edits of `{}` overlap", pair[0].path.escape_debug())))
+        finding.place.iter().try_for_each(|place| self::place(place, request, view))?;
+        finding.edits.iter().try_for_each(|edit| self::edit(edit, view))
     }
 }
 
@@ -139,15 +99,7 @@ fn place(place: &Place, request: &Request, view: &View) -> Result<(), String> {
     if view.find(Mount::Tree, path).is_none() && !deleted() {
         return Err(format!("its path `{}` is none that the check was given", path.escape_debug()));
     }
-    let positions = place.start.iter().chain(&place.end);
-    if positions.clone().any(|position| position.line == 0 || position.column == 0) {
-        return Err("its lines and columns must count from 1".to_owned());
-    }
-    match (place.start, place.end) {
-        (None, Some(_)) => Err("it has an end and no start".to_owned()),
-        (Some(start), Some(end)) if end < start => Err("it ends before it starts".to_owned()),
-        _ => Ok(()),
-    }
+    Ok(())
 }
 
 fn edit(edit: &Edit, view: &View) -> Result<(), String> {
@@ -166,11 +118,6 @@ fn edit(edit: &Edit, view: &View) -> Result<(), String> {
     }
 }
 
-/// Whether two edits of one file, the first of which starts no later, touch the same bytes, or insert at one place.
-fn overlap(first: &Edit, second: &Edit) -> bool {
-    second.start < first.end || (first.start == second.start && first.end == second.end)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -183,14 +130,5 @@ mod tests {
         for bad in ["", "1", "1.2", "1.2.x", "1.2.3.4", "v1.2.3", "1.2.3-", "1.2.3 ", "1..3", "1.2.3-\x1b[31m"] {
             assert!(!is_version(bad), "{bad}");
         }
-    }
-
-    #[test]
-    fn insertions_at_one_place_have_no_order() {
-        let edit = |start, end| Edit { path: "a".to_owned(), start, end, replacement: crate::model::Bytes::default() };
-        assert!(overlap(&edit(3, 3), &edit(3, 3)));
-        assert!(overlap(&edit(3, 5), &edit(4, 6)));
-        assert!(!overlap(&edit(3, 5), &edit(5, 6)));
-        assert!(!overlap(&edit(3, 3), &edit(3, 4)), "an insertion before a replacement has an order");
     }
 }

@@ -25,6 +25,10 @@ pub enum Context {
     Tree,
     /// The definition of one check: everything about it that is decided before the run.
     Definition,
+    /// The value of a variable that a command is passed, after the user's key.
+    Variable,
+    /// The definition of a command together with what it is passed of the environment.
+    Passed,
     /// The files a check is about.
     Files,
     /// A verdict in canonical form.
@@ -53,6 +57,8 @@ impl Context {
         match self {
             Self::Tree => "probity 2026-12-01 tree v1",
             Self::Definition => "probity 2026-12-01 check definition v1",
+            Self::Variable => "probity 2026-12-02 value of a variable v1",
+            Self::Passed => "probity 2026-12-02 command with its environment v1",
             Self::Files => "probity 2026-12-01 files in scope v1",
             Self::Verdict => "probity 2026-12-01 verdict v1",
             Self::Record => "probity 2026-12-01 record v1",

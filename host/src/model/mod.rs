@@ -8,9 +8,11 @@ mod contract;
 mod digest;
 mod event;
 mod finding;
+mod form;
 mod id;
 mod observation;
 mod outcome;
+mod secrets;
 mod verdict;
 
 pub use canonical::{Bytes, CanonicalError, to_canonical};
@@ -20,9 +22,12 @@ pub use contract::{
 pub use digest::{Context, Digest, DigestError, Encoder, hex};
 pub use event::Event;
 pub use finding::{Edit, Finding, Place, Position, Severity};
+pub use form::{MAX_INTEGER, id_form, line_form, unique_ids};
 pub use id::{CheckId, IdError, PackName, RunId, ScenarioName};
 pub use observation::{Observation, Step, observations_digest};
 pub use outcome::{CheckOutcome, Class, Deselected, ErrorKind, RunOutcome, SkipReason};
+pub use secrets::{Concealer, Secrets};
 pub use verdict::{
-    CheckKind, Exit, Log, PlanRow, Record, RecordRow, Remark, Row, Subject, UsedPack, VERDICT_SCHEMA, Verdict,
+    CheckKind, EnvironmentMode, Exit, Log, Passed, PlanRow, Record, RecordRow, Remark, Row, Subject, UsedPack,
+    VERDICT_SCHEMA, Verdict,
 };

@@ -139,6 +139,37 @@ pub struct Log {
     pub digest: Digest,
 }
 
+/// How much of the environment a command sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EnvironmentMode {
+    /// All of it, and what the configuration adds.
+    Inherited,
+    /// What programs need, and what the configuration names.
+    Declared,
+}
+
+impl EnvironmentMode {
+    /// `inherited` or `declared`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Inherited => "inherited",
+            Self::Declared => "declared",
+        }
+    }
+}
+
+/// What a command was passed of the environment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Passed {
+    /// How much of it.
+    pub mode: EnvironmentMode,
+    /// The digest of the check's definition together with each name and the keyed digest of its value: two runs of one
+    /// user with the same one ran the same command in the same environment. None where the user's key cannot be kept,
+    /// since without it whoever reads a record could try values until one fits.
+    pub definition: Option<Digest>,
+}
+
 /// What surrounds one row.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordRow {
@@ -150,6 +181,9 @@ pub struct RecordRow {
     pub exit: Option<Exit>,
     /// For people: why it is an error, what was skipped, which signal.
     pub message: Option<String>,
+    /// What a command was passed of the environment. Absent for what was not started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub environment: Option<Passed>,
     /// A command's combined output.
     pub log: Option<Log>,
     /// What a guest wrote to its standard error, bounded; kept for errors only.

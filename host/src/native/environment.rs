@@ -1,7 +1,9 @@
 //! What a command sees of the environment.
 
+use crate::model::{Context, Digest, Encoder};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 
 /// Names and values, sorted by name.
 pub type Environment = BTreeMap<OsString, OsString>;
@@ -56,6 +58,18 @@ pub fn declared(
     environment
 }
 
+/// The digest of a definition together with what is passed: each name, and of each value no more than a digest under
+/// the user's key, so that nobody else can try values until one fits.
+pub fn with_passed(definition: &Digest, environment: &Environment, key: &[u8; 32]) -> Digest {
+    let mut encoder = Encoder::new();
+    encoder.digest(definition).integer(environment.len() as u64);
+    for (name, value) in environment {
+        let value = Encoder::new().bytes(key).bytes(value.as_bytes()).finish(Context::Variable);
+        encoder.bytes(name.as_bytes()).digest(&value);
+    }
+    encoder.finish(Context::Passed)
+}
+
 fn add(environment: &mut Environment, extra: &[(String, String)]) {
     environment.extend(extra.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))));
 }
@@ -79,6 +93,26 @@ mod tests {
     fn a_declared_environment_has_what_was_declared_and_no_more() {
         let environment = declared(ours(), &["FOO".to_owned()], &[("BAR".to_owned(), "2".to_owned())]);
         assert_eq!(text(&environment), "BAR=2 FOO=1 LANG=C.UTF-8 LC_ALL=C.UTF-8 PATH=/bin TZ=UTC");
+    }
+
+    #[test]
+    fn each_name_and_value_and_the_key_are_part_of_the_definition_and_no_value_is() {
+        let definition = Digest::of(b"check");
+        let of = |pairs: &[(&str, &str)], key: u8| {
+            let environment = pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+            with_passed(&definition, &environment, &[key; 32])
+        };
+        let all = [
+            of(&[("A", "1")], 0),
+            of(&[("A", "2")], 0),
+            of(&[("B", "1")], 0),
+            of(&[("A", "1"), ("B", "1")], 0),
+            of(&[], 0),
+            of(&[("A", "1")], 1),
+        ];
+        let different: std::collections::BTreeSet<_> = all.iter().collect();
+        assert_eq!(different.len(), all.len());
+        assert_eq!(all[0], of(&[("A", "1")], 0));
     }
 
     #[test]

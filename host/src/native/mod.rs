@@ -6,6 +6,8 @@
 mod environment;
 pub mod files;
 mod process;
+mod result;
 
-pub use environment::{Environment, declared, inherited};
+pub use environment::{Environment, declared, inherited, with_passed};
 pub use process::{Ending, Job, Stop, run};
+pub use result::{MAX_RESULT_BYTES, RESULT_VARIABLE, ResultClass, ResultFile, Written};

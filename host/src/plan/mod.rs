@@ -9,12 +9,14 @@ pub use selection::{Request, selected};
 use crate::config::{self, Body, Check, Command, Config, Globs, Logic, Scenario, TestsOf};
 use crate::guest::Limits;
 use crate::model::{
-    Change, ChangeKind, CheckId, CheckInfo, CheckKind, Context, Deselected, Digest, Encoder, Entry, EntryKind, Mount,
-    PackName, PlanRow, ScenarioName, Scope, Severity,
+    Change, ChangeKind, CheckId, CheckInfo, CheckKind, Context, Deselected, Digest, Encoder, Entry, EntryKind,
+    EnvironmentMode, Mount, PackName, Passed, PlanRow, ScenarioName, Scope, Secrets, Severity,
 };
-use crate::native::Environment;
+use crate::native::{Environment, with_passed};
 use crate::subject::{Changes, Kind, Revision, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
 /// What a run will do.
@@ -34,6 +36,19 @@ pub struct Plan {
     pub not_applicable: Option<String>,
     /// In declared order.
     pub units: Vec<Unit>,
+}
+
+impl Plan {
+    /// The values that nobody is to see: of all variables that any of its commands marks.
+    pub fn secrets(&self) -> Secrets {
+        let commands = self.units.iter().filter_map(|unit| match &unit.work {
+            Work::Command { environment, secrets, .. } => Some((environment, secrets)),
+            Work::Logic { .. } | Work::Nothing(_) => None,
+        });
+        Secrets::new(commands.flat_map(|(environment, secrets)| {
+            secrets.iter().filter_map(|name| Some((name.as_str(), environment.get(OsStr::new(name))?.as_bytes())))
+        }))
+    }
 }
 
 /// One check, ready to be carried out.
@@ -62,11 +77,17 @@ pub enum Work {
     Command {
         /// The program and its arguments.
         argv: Vec<String>,
-        /// All that it sees of the environment.
+        /// All that it sees of the environment, but for what the runner adds.
         environment: Environment,
         /// The files that it is called with, sorted: those it is about, or their tests. None for one that is about the
         /// whole tree.
         files: Option<Vec<String>>,
+        /// What was passed, as the record says it.
+        passed: Passed,
+        /// The names of variables that are secret.
+        secrets: Vec<String>,
+        /// Exit codes that mean that something is missing here.
+        gap_exit: Vec<u8>,
     },
     /// Calls a pack.
     Logic {
@@ -190,6 +211,8 @@ pub struct About<'a> {
     pub branch: Option<&'a str>,
     /// The most that a check may use of each.
     pub ceilings: config::Limits,
+    /// The user's key, where there is one: what was passed to commands is compared under it.
+    pub key: Option<[u8; 32]>,
 }
 
 /// Resolves a scenario. `resolved` has an entry for each of its logic checks that are among those to run, and
@@ -208,7 +231,8 @@ pub fn plan(
         (Body::Command(_), Some(why)) => Some(no_unit(check, CheckKind::Command, why)),
         (Body::Logic(_), Some(why)) => Some(no_unit(check, CheckKind::Logic, why)),
         (Body::Command(command), None) => {
-            Some(command_unit(check, command, environment(command), about.snapshot, touched.as_ref()))
+            let (snapshot, key) = (about.snapshot, about.key.as_ref());
+            Some(command_unit(check, command, environment(command), snapshot, touched.as_ref(), key))
         }
         (Body::Logic(logic), None) => {
             let allow = &config.packs.get(&logic.pack)?.allow;
@@ -333,6 +357,7 @@ fn command_unit(
     environment: Environment,
     snapshot: &Snapshot,
     touched: Option<&Touched<'_>>,
+    key: Option<&[u8; 32]>,
 ) -> Unit {
     // What follows a link is another entry, and what lies in a submodule is listed by itself.
     let is_file = |entry: &Entry| matches!(entry.kind, EntryKind::File | EntryKind::Executable);
@@ -353,11 +378,14 @@ fn command_unit(
     }
     encoder.integer(command.inherit_env.into());
     // What is passed on differs from place to place, and the verdict is to be the same in all of them: the definition
-    // says which variables are passed and which values the configuration sets.
-    encoder.integer(command.pass_env.len() as u64);
-    for name in &command.pass_env {
-        encoder.text(name);
+    // says which variables are passed and which values the configuration sets. The record has the rest.
+    for names in [&command.pass_env, &command.secrets] {
+        encoder.integer(names.len() as u64);
+        for name in names {
+            encoder.text(name);
+        }
     }
+    encoder.bytes(&command.gap_exit);
     encoder.integer(command.env.len() as u64);
     for (name, value) in &command.env {
         encoder.text(name).digest(&Digest::of(value.as_bytes()));
@@ -381,8 +409,14 @@ fn command_unit(
         },
         work: Work::Command {
             argv: command.argv.clone(),
+            passed: Passed {
+                mode: if command.inherit_env { EnvironmentMode::Inherited } else { EnvironmentMode::Declared },
+                definition: key.map(|key| with_passed(&definition, &environment, key)),
+            },
             environment,
             files: files.map(|files| names(files, &command.tests, snapshot)),
+            secrets: command.secrets.clone(),
+            gap_exit: command.gap_exit.clone(),
         },
     }
 }

@@ -80,7 +80,9 @@ impl Human {
             let _ = write!(text, "  {note}");
         }
         let mut text = format!("{}\n", text.trim_end());
-        if let (CheckOutcome::Error(_) | CheckOutcome::TimedOut, Some(message)) = (&row.outcome, &record.message) {
+        if let (CheckOutcome::Error(_) | CheckOutcome::Failed | CheckOutcome::TimedOut, Some(message)) =
+            (&row.outcome, &record.message)
+        {
             for line in message.lines() {
                 let _ = writeln!(text, "    {}", escape(line));
             }

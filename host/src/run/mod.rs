@@ -6,6 +6,7 @@
 
 mod logic;
 mod mounts;
+mod results;
 mod sources;
 
 pub use mounts::Claim;
@@ -13,10 +14,10 @@ pub use sources::Sources;
 
 use crate::guest::Pack;
 use crate::model::{
-    CheckId, CheckKind, CheckOutcome, Class, Digest, ErrorKind, Event, Exit, PackName, Record, RecordRow, Row, RunId,
-    RunOutcome, Severity, SkipReason, Subject, UsedPack, VERDICT_SCHEMA, Verdict,
+    CheckId, CheckKind, CheckOutcome, Class, Digest, ErrorKind, Event, Exit, PackName, Passed, Record, RecordRow, Row,
+    RunId, RunOutcome, Secrets, Severity, SkipReason, Subject, UsedPack, VERDICT_SCHEMA, Verdict,
 };
-use crate::native::{self, Ending, Environment, Job, Stop};
+use crate::native::{self, Ending, Environment, Job, RESULT_VARIABLE, ResultFile, Stop};
 use crate::plan::{Base, Plan, Unit, Work};
 use crate::store::Logs;
 use crate::subject::{Committed, Over, Snapshot, SnapshotError, Workspace};
@@ -71,6 +72,7 @@ pub fn execute(plan: &Plan, around: &Surroundings<'_>, sink: &mut dyn FnMut(&Eve
         around,
         deadline: around.workspace.patience.deadline(),
         sources: Arc::new(sources),
+        secrets: plan.secrets(),
         stopped: None,
         fail_on: plan.fail_on,
     };
@@ -169,6 +171,8 @@ fn moved(plan: &Plan, runner: &mut Runner<'_>, around: &Surroundings<'_>) -> Res
     }
     moved.sort();
     moved.dedup();
+    // A command can make a file of any name.
+    moved = moved.iter().map(|path| runner.secrets.conceal(path)).collect();
     moved.truncate(MAX_NAMED);
     Ok(moved)
 }
@@ -194,6 +198,7 @@ impl Stopped {
 struct Done {
     report: crate::model::Report,
     exit: Option<Exit>,
+    environment: Option<Passed>,
     message: Option<String>,
     log: Option<crate::model::Log>,
     stderr: Option<String>,
@@ -231,6 +236,7 @@ fn finished(unit: &Unit, outcome: CheckOutcome, done: Done, elapsed: Duration) -
         duration_ms: milliseconds(elapsed),
         exit: done.exit,
         message: done.message,
+        environment: done.environment,
         log: done.log,
         stderr: done.stderr,
         fuel: done.fuel,
@@ -252,6 +258,8 @@ struct Runner<'a> {
     around: &'a Surroundings<'a>,
     deadline: Option<Instant>,
     sources: Arc<Sources>,
+    /// Values that nobody is to see.
+    secrets: Secrets,
     stopped: Option<Stopped>,
     /// The least that fails a check.
     fail_on: Severity,
@@ -270,8 +278,10 @@ impl Runner<'_> {
             Work::Command { files: Some(files), .. } if files.is_empty() && !unit.allow_empty => {
                 (CheckOutcome::Skipped(SkipReason::NoMatchingFiles), Done::default())
             }
-            Work::Command { argv, environment, files } => {
-                self.command(unit, argv, environment, files.as_deref().unwrap_or_default())
+            Work::Command { .. } => {
+                let (outcome, mut done) = self.command(unit);
+                results::conceal(&self.secrets, &mut done);
+                (outcome, done)
             }
             Work::Logic { .. } => self.logic(unit, done),
             // It was not among those to run, and was not asked.
@@ -292,17 +302,15 @@ impl Runner<'_> {
         self.stopped == Some(Stopped::Signal)
     }
 
-    fn command(
-        &mut self,
-        unit: &Unit,
-        argv: &[String],
-        environment: &Environment,
-        files: &[String],
-    ) -> (CheckOutcome, Done) {
+    fn command(&mut self, unit: &Unit) -> (CheckOutcome, Done) {
         let host = |message: String| {
             (CheckOutcome::Error(ErrorKind::Host), Done { message: Some(message), ..Done::default() })
         };
-        let log = match self.around.logs.start(&unit.id) {
+        let Work::Command { argv, environment, files, passed, gap_exit, .. } = &unit.work else {
+            return host("it is no command".to_owned());
+        };
+        let files = files.as_deref().unwrap_or_default();
+        let log = match self.around.logs.start(&unit.id, &self.secrets) {
             Ok(log) => log,
             Err(error) => return host(format!("cannot make its log file: {error}")),
         };
@@ -318,33 +326,33 @@ impl Runner<'_> {
             Err(error) => return host(format!("cannot write the list of its files: {error}")),
         };
         let mut ending = Ending::Exited(Exit::Code(0));
+        let mut judged = Vec::new();
         for argv in native::files::calls(argv, files, &list) {
             let log = match log.try_clone() {
                 Ok(log) => log,
                 Err(error) => return host(format!("cannot keep its output: {error}")),
             };
-            let job = Job { argv: &argv, folder, environment, log, deadline, grace: GRACE };
-            let one = native::run(job, &self.around.stops.0, &self.around.stops.1);
-            let goes_on = matches!(one, Ending::Exited(_));
-            // The first one that is not content decides, and the others are heard.
-            if matches!(ending, Ending::Exited(Exit::Code(0))) || !goes_on {
-                ending = one;
-            }
-            if !goes_on {
-                break;
-            }
+            let result = match ResultFile::new(&self.around.logs.folder()) {
+                Ok(result) => result,
+                Err(error) => return host(format!("cannot make a folder for its result: {error}")),
+            };
+            let mut environment = environment.clone();
+            environment.insert(RESULT_VARIABLE.into(), result.path().into());
+            let job = Job { argv: &argv, folder, environment: &environment, log, deadline, grace: GRACE };
+            ending = native::run(job, &self.around.stops.0, &self.around.stops.1);
+            let Ending::Exited(exit) = ending else { break };
+            let mut one = Done { exit: Some(exit), ..Done::default() };
+            let outcome = results::judge(exit, gap_exit, result.read(), self.around.snapshot, self.fail_on, &mut one);
+            judged.push((outcome, one));
         }
         drop(log);
-        let log = match self.around.logs.finish(&unit.id, kept) {
+        let log = match self.around.logs.finish(&unit.id, kept, &self.secrets) {
             Ok(log) => log,
             Err(error) => return host(format!("cannot keep its output: {error}")),
         };
-        let mut done = Done { log: Some(log), ..Done::default() };
+        let mut done = Done { log: Some(log), environment: Some(passed.clone()), ..Done::default() };
         let outcome = match ending {
-            Ending::Exited(exit) => {
-                done.exit = Some(exit);
-                if exit == Exit::Code(0) { CheckOutcome::Passed } else { CheckOutcome::Failed }
-            }
+            Ending::Exited(_) => results::together(judged, &mut done),
             Ending::TimedOut(exit) => {
                 done.exit = Some(exit);
                 if own.is_none_or(|own| self.deadline.is_some_and(|budget| budget < own)) {
@@ -363,11 +371,12 @@ impl Runner<'_> {
             }
             Ending::NotStarted(error) => {
                 done.log = None;
+                done.environment = None;
                 let kind = match error.kind() {
                     std::io::ErrorKind::NotFound | std::io::ErrorKind::PermissionDenied => ErrorKind::NotFound,
                     _ => ErrorKind::Host,
                 };
-                done.message = Some(not_started(&argv[0], environment, &error));
+                done.message = Some(not_started(&argv[0], &environment, &error));
                 CheckOutcome::Error(kind)
             }
         };

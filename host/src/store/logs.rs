@@ -1,6 +1,6 @@
 //! Logs: `logs/<run>/<check>.log`, one file a check, and `logs/<run>/verify.log`, all of them in declared order.
 
-use crate::model::{CheckId, Digest, Log, RunId};
+use crate::model::{CheckId, Concealer, Digest, Log, RunId, Secrets};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::OpenOptionsExt;
@@ -34,8 +34,18 @@ impl Logs {
         format!("logs/{}/{name}.log", self.run)
     }
 
-    /// A new file for the output of a check, to be appended to.
-    pub fn start(&self, check: &CheckId) -> io::Result<File> {
+    /// A new file for the output of a check, to be appended to. Where there are secrets it has no name, so that whatever
+    /// ends this process leaves none of them behind.
+    pub fn start(&self, check: &CheckId, secrets: &Secrets) -> io::Result<File> {
+        if secrets.is_empty() {
+            return self.named(check);
+        }
+        let file = tempfile::tempfile_in(self.folder())?;
+        rustix::fs::fcntl_setfl(&file, rustix::fs::OFlags::APPEND)?;
+        Ok(file)
+    }
+
+    fn named(&self, check: &CheckId) -> io::Result<File> {
         let path = self.state.join(self.relative(check.as_str()));
         OpenOptions::new().read(true).append(true).create_new(true).mode(0o600).open(path)
     }
@@ -48,13 +58,20 @@ impl Logs {
         path.into_os_string().into_string().map_err(|_| io::Error::other("the path of the state folder is no text"))
     }
 
-    /// What became of a file that was started: its size and digest, once it is on disk. By its handle, since a command
-    /// may have put something else in its place.
-    pub fn finish(&self, check: &CheckId, mut file: File) -> io::Result<Log> {
+    /// What became of a file that was started: its size and digest, once it is on disk without any secret. By its handle,
+    /// since a command may have put something else in its place.
+    pub fn finish(&self, check: &CheckId, mut file: File, secrets: &Secrets) -> io::Result<Log> {
+        if !secrets.is_empty() {
+            let mut kept = self.named(check)?;
+            // What a straggler writes meanwhile is not part of it, however much that is.
+            let size = file.metadata()?.len();
+            file.seek(SeekFrom::Start(0))?;
+            conceal(file.take(size), &mut kept, secrets)?;
+            file = kept;
+        }
         file.sync_data()?;
         let size = file.metadata()?.len();
         file.seek(SeekFrom::Start(0))?;
-        // What a straggler writes meanwhile is not part of it, however much that is.
         Ok(Log { path: self.relative(check.as_str()), size, digest: Digest::of_reader(file.take(size))? })
     }
 
@@ -69,6 +86,27 @@ impl Logs {
             writeln!(combined)?;
         }
         combined.sync_data()
+    }
+}
+
+/// Copies output without the values of secrets.
+fn conceal(mut from: impl io::Read, into: &mut File, secrets: &Secrets) -> io::Result<()> {
+    let mut concealer = Concealer::new(secrets);
+    let mut piece = vec![0; 64 << 10];
+    let mut out = Vec::new();
+    loop {
+        let count = match from.read(&mut piece) {
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        if count == 0 {
+            concealer.finish(&mut out);
+            return into.write_all(&out);
+        }
+        concealer.push(&piece[..count], &mut out);
+        into.write_all(&out)?;
+        out.clear();
     }
 }
 

@@ -31,7 +31,7 @@ fail_fast = true
     5 | shell = true
       | ^^^^^ not a key of `[verify]`
       |
-      = help: the keys of `[verify]` are `commands`, `timeout`, `env` and `audit`
+      = help: the keys of `[verify]` are `commands`, `timeout`, `env`, `secrets` and `audit`
 
     error: pack `p` has no `source`
      --> probity.toml:6:8
@@ -71,7 +71,7 @@ fail_fast = true
     9 | fail-fast = true
       | ^^^^^^^^^ not a key of `[checks.NAME]`
       |
-      = help: the keys of `[checks.NAME]` are `command`, `use`, `after`, `timeout`, `blocking`, `env`, `pass-env`, `inherit-env`, `files`, `allow-empty`, `when`, `tests`, `severities`, `config` and `limits`
+      = help: the keys of `[checks.NAME]` are `command`, `use`, `after`, `timeout`, `blocking`, `env`, `pass-env`, `inherit-env`, `secrets`, `gap-exit`, `files`, `allow-empty`, `when`, `tests`, `severities`, `config` and `limits`
 
     error: scenario `s` has no checks
       --> probity.toml:10:12
@@ -186,7 +186,7 @@ fn everything_to_come_says_what_to_do_until_then() {
         ("", &["capabilities", "user", "agent", "prompts", "limits", "walls", "trust"][..]),
         ("[verify]", &["base", "when", "fail-fast", "prompts"]),
         ("[packs.p]", &["digest"]),
-        ("[checks.a]", &["review", "base", "capabilities", "secrets"]),
+        ("[checks.a]", &["review", "base", "capabilities"]),
         ("[scenarios.s]", &["when"]),
     ] {
         for key in keys {
@@ -206,6 +206,7 @@ fn every_key_refuses_the_wrong_kind_of_value() {
                 ("commands", "a list of lists of strings"),
                 ("timeout", "a string"),
                 ("env", "a list of strings"),
+                ("secrets", "a list of strings"),
                 ("audit", "`true` or `false`"),
             ][..],
         ),
@@ -221,6 +222,7 @@ fn every_key_refuses_the_wrong_kind_of_value() {
                 ("env", "a list of strings"),
                 ("pass-env", "a list of strings"),
                 ("inherit-env", "`true` or `false`"),
+                ("secrets", "a list of strings"),
                 ("files", "a list of strings"),
                 ("config", "a table"),
                 ("limits", "a table"),

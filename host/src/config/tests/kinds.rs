@@ -21,6 +21,7 @@ fn fits(kind: Kind, value: &str) -> bool {
         Kind::Count => value == "7",
         Kind::Size => string || value == "7",
         Kind::Options => value.starts_with('{'),
+        Kind::Codes => value == "[7]",
         // No list above is one of these, and no table has a key that these know.
         Kind::Texts
         | Kind::Variables

@@ -50,6 +50,8 @@ fn the_short_form_is_a_scenario() {
         env: vec![("CGO_ENABLED".to_owned(), "0".to_owned())],
         pass_env: Vec::new(),
         tests: Vec::new(),
+        secrets: Vec::new(),
+        gap_exit: Vec::new(),
         inherit_env: true,
     };
     assert_eq!(command(first), &expected);

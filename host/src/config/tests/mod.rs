@@ -8,6 +8,7 @@ mod meaning;
 mod messages;
 mod packs;
 mod schema;
+mod secrets;
 mod settings;
 
 use super::{Colour, Config, parse};
