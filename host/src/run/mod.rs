@@ -376,7 +376,7 @@ impl Runner<'_> {
                     std::io::ErrorKind::NotFound | std::io::ErrorKind::PermissionDenied => ErrorKind::NotFound,
                     _ => ErrorKind::Host,
                 };
-                done.message = Some(not_started(&argv[0], &environment, &error));
+                done.message = Some(not_started(&argv[0], environment, &error));
                 CheckOutcome::Error(kind)
             }
         };
