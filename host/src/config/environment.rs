@@ -21,34 +21,12 @@ impl<'a> Marked<'a> {
 }
 
 /// The text with the values overwritten that it sets for variables it marks as secret, so that no message about it can
-/// show one. Every place stays where it is. It has mistakes, so as much as can be is read of it.
+/// show one. Every place stays where it is.
 pub(super) fn without_secrets(mut text: String) -> String {
-    let mut places = Vec::new();
-    {
-        let (parsed, _) = DeTable::parse_recoverable(&text);
-        let checks = parsed.get_ref().get("checks").and_then(|checks| checks.get_ref().as_table());
-        let checks = checks.into_iter().flat_map(|checks| checks.values());
-        let tables: Vec<&DeTable<'_>> =
-            checks.chain(parsed.get_ref().get("verify")).filter_map(|table| table.get_ref().as_table()).collect();
-        let items = |key: &str| {
-            let lists = tables.iter().filter_map(|table| table.get(key)?.get_ref().as_array());
-            lists.flatten().filter_map(|item| Some((item.get_ref().as_str()?, item.span()))).collect::<Vec<_>>()
-        };
-        let secrets = items("secrets");
-        let marked: BTreeSet<&str> = secrets.iter().map(|(name, _)| *name).collect();
-        for (item, span) in items("env")
-            .into_iter()
-            .filter(|(item, _)| item.split_once('=').is_some_and(|(name, _)| marked.contains(name)))
-            .chain(secrets)
-        {
-            if let Some((name, _)) = item.split_once('=') {
-                places.push((format!("{name}="), span));
-            }
-        }
-    }
-    for (name, span) in places {
+    for (name, span) in secret_entries(&text) {
         let Some(written) = text.get(span.clone()) else { continue };
         // Where the name is written with escapes, all of it is hidden.
+        let name = format!("{name}=");
         let shown = written.find(&name).map_or(0, |at| at + name.len());
         let stays = |c: char| "\r\n\"'".contains(c);
         let hidden: String =
@@ -56,6 +34,27 @@ pub(super) fn without_secrets(mut text: String) -> String {
         text.replace_range(span.start + shown..span.end, &hidden);
     }
     text
+}
+
+/// The names and places of all `NAME=value` whose values are secret, in a text that has mistakes: as much as can be is
+/// read of it, and what is of the wrong kind is passed over.
+fn secret_entries(text: &str) -> Vec<(String, Span)> {
+    let (table, _) = DeTable::parse_recoverable(text);
+    let table = table.get_ref();
+    let checks = table.get("checks").and_then(|checks| checks.get_ref().as_table());
+    let tables = checks.into_iter().flat_map(|checks| checks.values()).chain(table.get("verify"));
+    let tables: Vec<&DeTable<'_>> = tables.filter_map(|table| table.get_ref().as_table()).collect();
+    let items = |key: &str| {
+        let lists = tables.iter().filter_map(|table| table.get(key)?.get_ref().as_array());
+        lists.flatten().filter_map(|item| Some((item.get_ref().as_str()?, item.span()))).collect::<Vec<_>>()
+    };
+    let secrets = items("secrets");
+    let marked: BTreeSet<&str> = secrets.iter().map(|(name, _)| *name).collect();
+    let set = items("env").into_iter().filter_map(|(item, span)| Some((item.split_once('=')?.0.to_owned(), span)));
+    let set = set.filter(|(name, _)| marked.contains(name.as_str()));
+    // Whoever takes `secrets` for `env` has written a value too.
+    let taken = secrets.iter().filter_map(|(item, span)| Some((item.split_once('=')?.0.to_owned(), span.clone())));
+    set.chain(taken).collect()
 }
 
 /// Splits entries, and reports those that are none, names that are set twice, and values that should be secret.

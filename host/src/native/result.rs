@@ -269,6 +269,16 @@ mod tests {
     }
 
     #[test]
+    fn what_the_documents_show_is_read() {
+        let documents = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/configuration.md");
+        let documents = std::fs::read_to_string(documents).unwrap();
+        let example = documents.split("```json\n").nth(1).unwrap().split("```").next().unwrap();
+        let written = parse(example.as_bytes()).unwrap();
+        assert!(written.class.is_some() && written.message.is_some(), "{written:?}");
+        assert_eq!((written.report.findings.len(), written.report.stats.len()), (1, 2));
+    }
+
+    #[test]
     fn what_is_broken_is_named() {
         let texts = [
             "",
