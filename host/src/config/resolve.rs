@@ -3,6 +3,7 @@
 //! Must not report a mistake that only follows from one that has been reported: a value that is absent because it
 //! was wrong is not missing.
 
+use super::capability::{self, Names};
 use super::diagnostic::{Diagnostic, MAX_SHOWN, quote};
 use super::duration::parse_duration;
 use super::file::{Argv, File, FileCheck, FileLimits, FileScenario, FileSize, FileSpec, FileVerify};
@@ -30,6 +31,8 @@ pub(super) fn resolve(file: &File, source: Source, mut diagnostics: Vec<Diagnost
     clashes(&checks, &file.checks, found);
     let names = file.packs.iter().map(|pack| pack.name.value.as_str()).collect();
     let declared = Packs { names, unreadable: &file.unreadable };
+    let capabilities = file.capabilities.iter().filter_map(|file| capability::resolve(file, found));
+    let capabilities = capabilities.map(|capability| (capability.name.clone(), capability)).collect();
     let known = Known::new(file);
     for check in &file.checks {
         checks.extend(self::check(check, &declared, &known, found));
@@ -48,7 +51,7 @@ pub(super) fn resolve(file: &File, source: Source, mut diagnostics: Vec<Diagnost
             .push(Diagnostic::whole("there are no checks").help(format!("say what to run, for example:\n\n{EXAMPLE}")));
     }
     if diagnostics.is_empty() {
-        Ok(Config { source, exclude, packs, checks, scenarios, spec })
+        Ok(Config { source, exclude, packs, checks, scenarios, capabilities, spec })
     } else {
         Err(Invalid { source, diagnostics })
     }
@@ -67,6 +70,8 @@ struct Known<'a> {
     /// The commands of `[verify]` cannot be counted.
     verify_unreadable: bool,
     unreadable: &'a BTreeSet<String>,
+    /// What `needs` may name.
+    capabilities: Names<'a>,
 }
 
 impl<'a> Known<'a> {
@@ -76,7 +81,9 @@ impl<'a> Known<'a> {
         let long = file.checks.iter().map(|check| Cow::Borrowed(check.id.value.as_str()));
         let ids: Vec<_> = short.chain(long).collect();
         let sorted = ids.iter().cloned().collect();
-        Self { ids, sorted, verify_unreadable: commands == Some(None), unreadable: &file.unreadable }
+        let capabilities = Names::new(&file.capabilities, &file.unreadable);
+        let verify_unreadable = commands == Some(None);
+        Self { ids, sorted, verify_unreadable, unreadable: &file.unreadable, capabilities }
     }
 
     fn has(&self, id: &str) -> bool {
@@ -100,8 +107,8 @@ fn verify(file: &FileVerify, diagnostics: &mut Vec<Diagnostic>) -> Vec<Check> {
         if let (Some(argv), Ok(id)) = (argv, verify_id(index).parse()) {
             let command_body = Command { argv, env: env.clone(), pass_env: Vec::new(), inherit_env: true };
             let body = Body::Command(command_body);
-            let (span, after) = (command.span.clone(), Vec::new());
-            checks.push(Check { id, span, after, timeout: None, blocking: true, body });
+            let (span, after, needs) = (command.span.clone(), Vec::new(), Vec::new());
+            checks.push(Check { id, span, after, needs, timeout: None, blocking: true, body });
         }
     }
     checks
@@ -142,6 +149,8 @@ fn check(file: &FileCheck, packs: &Packs<'_>, known: &Known<'_>, diagnostics: &m
     let id = names::id("check", &file.id, diagnostics);
     let timeout = get(file.timeout.as_ref()).and_then(|timeout| duration(timeout, diagnostics));
     let after = get(file.after.as_ref()).map_or(Some(Vec::new()), |after| members(&after.value, known, diagnostics));
+    let needs =
+        get(file.needs.as_ref()).map_or(Some(Vec::new()), |needs| known.capabilities.all(&needs.value, diagnostics));
     let blocking = get(file.blocking.as_ref()).is_none_or(|blocking| blocking.value);
     let body = match (&file.command, &file.uses) {
         (Some(field), None) => command(file, field, diagnostics).map(Body::Command),
@@ -159,7 +168,8 @@ fn check(file: &FileCheck, packs: &Packs<'_>, known: &Known<'_>, diagnostics: &m
             None
         }
     };
-    Some(Check { id: id?, span: file.id.span.clone(), after: after?, timeout, blocking, body: body? })
+    let span = file.id.span.clone();
+    Some(Check { id: id?, span, after: after?, needs: needs?, timeout, blocking, body: body? })
 }
 
 fn command(file: &FileCheck, field: &Field<Argv>, diagnostics: &mut Vec<Diagnostic>) -> Option<Command> {
@@ -191,7 +201,7 @@ fn command(file: &FileCheck, field: &Field<Argv>, diagnostics: &mut Vec<Diagnost
     Some(Command { argv: argv?, env, pass_env, inherit_env: inherit_env.is_some_and(|inherit| inherit.value) })
 }
 
-fn argv(argv: &At<Argv>, diagnostics: &mut Vec<Diagnostic>) -> Option<Vec<String>> {
+pub(super) fn argv(argv: &At<Argv>, diagnostics: &mut Vec<Diagnostic>) -> Option<Vec<String>> {
     let before = diagnostics.len();
     match argv.value.first() {
         None => {
@@ -226,6 +236,7 @@ fn logic(
 ) -> Option<Logic> {
     let target = field.value.as_ref().and_then(|uses| target(uses, packs, diagnostics));
     let command_only = [
+        ("needs", span(file.needs.as_ref())),
         ("env", span(file.env.as_ref())),
         ("pass-env", span(file.pass_env.as_ref())),
         ("inherit-env", span(file.inherit_env.as_ref())),
@@ -233,7 +244,11 @@ fn logic(
     for (name, span) in command_only.into_iter().filter_map(|(name, span)| Some((name, span?))) {
         let title = format!("`{name}` has no meaning for a check of a pack");
         let diagnostic = Diagnostic::new(span, title).label("only checks with `command` have it");
-        diagnostics.push(diagnostic.help("remove it: a pack sees no environment, and its options are in `config`"));
+        let help = match name {
+            "needs" => "remove it: a pack sees nothing of this machine, so it is the same everywhere",
+            _ => "remove it: a pack sees no environment, and its options are in `config`",
+        };
+        diagnostics.push(diagnostic.help(help));
     }
     let files = get(file.files.as_ref()).and_then(|files| {
         if files.value.is_empty() {
@@ -461,7 +476,7 @@ fn default(checks: &[Check], timeout: Option<Duration>) -> Option<Scenario> {
     })
 }
 
-fn duration(text: &At<String>, diagnostics: &mut Vec<Diagnostic>) -> Option<Duration> {
+pub(super) fn duration(text: &At<String>, diagnostics: &mut Vec<Diagnostic>) -> Option<Duration> {
     match parse_duration(&text.value) {
         Ok(duration) => Some(duration),
         Err(error) => {

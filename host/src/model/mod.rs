@@ -4,6 +4,7 @@
 //! of a hash map. Whatever is hashed or stored has its form defined here.
 
 mod canonical;
+mod capability;
 mod contract;
 mod digest;
 mod event;
@@ -14,13 +15,14 @@ mod outcome;
 mod verdict;
 
 pub use canonical::{Bytes, CanonicalError, to_canonical};
+pub use capability::{Capability, Os, Probe, State, Version, VersionError};
 pub use contract::{
     Change, ChangeKind, CheckInfo, Entry, EntryKind, Mount, Need, PackInfo, Refusal, Report, Request, Rule, Scope,
 };
 pub use digest::{Context, Digest, DigestError, Encoder, hex};
 pub use event::Event;
 pub use finding::{Edit, Finding, Place, Position, Severity};
-pub use id::{CheckId, IdError, PackName, RunId, ScenarioName};
+pub use id::{CapabilityName, CheckId, IdError, PackName, RunId, ScenarioName};
 pub use observation::{Observation, Step, observations_digest};
 pub use outcome::{CheckOutcome, Class, Deselected, ErrorKind, RunOutcome, SkipReason};
 pub use verdict::{

@@ -71,7 +71,7 @@ fail_fast = true
     9 | fail-fast = true
       | ^^^^^^^^^ not a key of `[checks.NAME]`
       |
-      = help: the keys of `[checks.NAME]` are `command`, `use`, `after`, `timeout`, `blocking`, `env`, `pass-env`, `inherit-env`, `files`, `config` and `limits`
+      = help: the keys of `[checks.NAME]` are `command`, `use`, `after`, `needs`, `timeout`, `blocking`, `env`, `pass-env`, `inherit-env`, `files`, `config` and `limits`
 
     error: scenario `s` has no checks
       --> probity.toml:10:12
@@ -199,10 +199,10 @@ when = "x"
 #[test]
 fn everything_to_come_says_what_to_do_until_then() {
     for (table, keys) in [
-        ("", &["capabilities", "user", "agent", "prompts", "limits", "walls", "trust"][..]),
+        ("", &["user", "agent", "prompts", "limits", "walls", "trust"][..]),
         ("[verify]", &["base", "when", "fail-fast", "prompts"]),
         ("[packs.p]", &["digest"]),
-        ("[checks.a]", &["review", "when", "base", "capabilities", "secrets"]),
+        ("[checks.a]", &["review", "when", "base", "secrets"]),
         ("[scenarios.s]", &["when"]),
     ] {
         for key in keys {
