@@ -5,8 +5,8 @@
 use crate::config::{self, Body, Check, Command, Config, Globs, Logic, Scenario};
 use crate::guest::Limits;
 use crate::model::{
-    Change, ChangeKind, CheckId, CheckInfo, CheckKind, Context, Digest, Encoder, Entry, EntryKind, Mount, PackName,
-    PlanRow, ScenarioName,
+    CapabilityName, Change, ChangeKind, CheckId, CheckInfo, CheckKind, Context, Digest, Encoder, Entry, EntryKind,
+    Mount, PackName, PlanRow, Probe, ScenarioName,
 };
 use crate::native::Environment;
 use crate::subject::{Changes, Kind, Revision, Snapshot};
@@ -33,6 +33,8 @@ pub struct Unit {
     pub id: CheckId,
     /// The checks whose results it may read, of those that are in the plan.
     pub after: Vec<CheckId>,
+    /// The capabilities that it needs, and how each is found out.
+    pub needs: BTreeMap<CapabilityName, Probe>,
     /// Whether its red decides the run.
     pub blocking: bool,
     /// The longest it may take.
@@ -181,7 +183,7 @@ pub fn plan(
 ) -> Plan {
     let checks = ordered(config, scenario);
     let units = checks.into_iter().filter_map(|check| match &check.body {
-        Body::Command(command) => Some(command_unit(check, command, environment(command))),
+        Body::Command(command) => Some(command_unit(check, command, needs(config, check), environment(command))),
         Body::Logic(logic) => {
             let allow = &config.packs.get(&logic.pack)?.allow;
             Some(logic_unit(check, logic, resolved.get(&check.id)?, allow, about))
@@ -222,6 +224,12 @@ fn limits(asked: &config::Limits, ceilings: &config::Limits) -> Limits {
     }
 }
 
+/// What a check needs of this machine.
+fn needs(config: &Config, check: &Check) -> BTreeMap<CapabilityName, Probe> {
+    let capabilities = check.needs.iter().filter_map(|name| config.capabilities.get(name));
+    capabilities.map(|capability| (capability.name.clone(), capability.probe.clone())).collect()
+}
+
 /// The parts of a definition that both kinds have.
 fn common(kind: CheckKind, check: &Check) -> Encoder {
     let mut encoder = Encoder::new();
@@ -238,7 +246,12 @@ fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-fn command_unit(check: &Check, command: &Command, environment: Environment) -> Unit {
+fn command_unit(
+    check: &Check,
+    command: &Command,
+    needs: BTreeMap<CapabilityName, Probe>,
+    environment: Environment,
+) -> Unit {
     let mut encoder = common(CheckKind::Command, check);
     encoder.integer(command.argv.len() as u64);
     for argument in &command.argv {
@@ -255,10 +268,15 @@ fn command_unit(check: &Check, command: &Command, environment: Environment) -> U
     for (name, value) in &command.env {
         encoder.text(name).digest(&Digest::of(value.as_bytes()));
     }
+    encoder.integer(needs.len() as u64);
+    for (name, probe) in &needs {
+        probe.encode(encoder.text(name.as_str()));
+    }
     let definition = encoder.finish(Context::Definition);
     Unit {
         id: check.id.clone(),
         after: check.after.clone(),
+        needs,
         blocking: check.blocking,
         timeout: check.timeout,
         work: Work::Command { argv: command.argv.clone(), environment },
@@ -320,6 +338,7 @@ fn logic_unit(
     Unit {
         id: check.id.clone(),
         after: check.after.clone(),
+        needs: BTreeMap::new(),
         blocking: check.blocking,
         timeout: check.timeout,
         work: Work::Logic {

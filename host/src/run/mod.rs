@@ -6,6 +6,7 @@
 
 mod logic;
 mod mounts;
+mod needs;
 mod sources;
 
 pub use mounts::Claim;
@@ -16,7 +17,7 @@ use crate::model::{
     CheckId, CheckKind, CheckOutcome, Class, Deselected, Digest, ErrorKind, Event, Exit, PackName, Record, RecordRow,
     Row, RunId, RunOutcome, SkipReason, Subject, UsedPack, VERDICT_SCHEMA, Verdict,
 };
-use crate::native::{self, Ending, Environment, Job, Stop};
+use crate::native::{self, Ending, Environment, Job, Probes, Stop};
 use crate::plan::{Base, Plan, Unit, Work};
 use crate::store::Logs;
 use crate::subject::{Committed, Over, Snapshot, SnapshotError, Workspace};
@@ -47,6 +48,8 @@ pub struct Surroundings<'a> {
     pub claim: Option<&'a Claim>,
     /// The packs, by their names in the configuration.
     pub packs: &'a BTreeMap<PackName, Pack>,
+    /// What is known of this machine, and how more is found out.
+    pub capabilities: &'a Probes,
     /// Where output goes.
     pub logs: &'a Logs,
     /// What stops a run: signals are sent here from outside.
@@ -140,6 +143,7 @@ pub fn execute(plan: &Plan, around: &Surroundings<'_>, sink: &mut dyn FnMut(&Eve
         moved,
         hidden: around.snapshot.hidden().into_iter().take(MAX_NAMED).collect(),
         packs: around.packs.iter().map(|(name, pack)| used(name, pack)).collect(),
+        capabilities: around.capabilities.known(),
         engine: around.engine.clone(),
         rows: records,
     })
@@ -255,6 +259,9 @@ impl Runner<'_> {
         if self.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
             self.stopped = Some(Stopped::Budget);
             return (Stopped::Budget.outcome(), Done::default());
+        }
+        if let Some(lacking) = self.lacking(unit) {
+            return lacking;
         }
         match &unit.work {
             Work::Command { argv, environment } => self.command(unit, argv, environment),
