@@ -9,6 +9,7 @@
 
 mod arrows;
 mod attacker;
+mod capabilities;
 mod changes;
 mod commands;
 mod configuration;

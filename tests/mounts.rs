@@ -482,7 +482,7 @@ fn trees_that_no_folder_could_be_are_refused() {
 
 #[test]
 fn a_claim_is_whatever_folder_the_caller_gives() {
-    use probity::{config, guest, model, plan, run, store, subject};
+    use probity::{config, guest, model, native, plan, run, store, subject};
     let guest = reader(&[CLAIM], false, &[(0, "message.md"), (0, "deep/claim.json"), (0, "l"), (0, "../f")]);
     let text = "[packs.p]\nsource = \"file:p.wasm\"\nallow = [\"claim:**\"]\n[checks.look]\nuse = \"p/look\"\n";
     let project = Project::with(text);
@@ -525,6 +525,7 @@ fn a_claim_is_whatever_folder_the_caller_gives() {
         spec: None,
         claim: Some(&claim),
         packs: &[("p".parse().unwrap(), pack)].into(),
+        capabilities: &native::Probes::new(project.root(), native::Environment::new()),
         logs: &store::Logs::create(&state, &name).unwrap(),
         stops: std::sync::mpsc::channel(),
         engine: String::new(),

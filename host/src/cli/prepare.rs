@@ -9,7 +9,7 @@ use crate::config::{
 };
 use crate::guest::{Host, Pack, SchemaError, Walls, missing_walls};
 use crate::model::{CheckId, Mount, PackName};
-use crate::native::{self, Environment};
+use crate::native::{self, Environment, Probes};
 use crate::pack::{self, SourceError};
 use crate::plan::{self, About, Request, Resolved};
 use crate::store::{self, TreeMemory};
@@ -358,6 +358,11 @@ pub(super) fn environment(command: &Command) -> Environment {
         let passed = [command.pass_env.as_slice(), command.secrets.as_slice()].concat();
         native::declared(std::env::vars_os(), &passed, &command.env)
     }
+}
+
+/// What finds out about this machine: at the root, and with the environment of a check that declares none.
+pub(super) fn probes(workspace: &Workspace) -> Probes {
+    Probes::new(workspace.root.clone(), native::declared(std::env::vars_os(), &[], &[]))
 }
 
 /// Where records are, for commands that only look. The configuration is not needed, only its place.

@@ -75,6 +75,7 @@ pub(super) fn verify(folder: &Path, options: &Verify, printer: &Printer) -> Resu
         spec: spec.as_deref(),
         claim: None,
         packs: &packs,
+        capabilities: &prepare::probes(workspace),
         logs: &place.logs,
         stops,
         engine: format!("probity {}, {}", env!("CARGO_PKG_VERSION"), crate::worker::engine_id()),

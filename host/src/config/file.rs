@@ -2,6 +2,7 @@
 //!
 //! Must not give a value a meaning: that is for `resolve`. Only its kind is checked here, and that the key exists.
 
+use super::capability::{self, FileCapability};
 use super::diagnostic::{Diagnostic, quote};
 use super::json::{self, Options};
 use super::reader::{At, Field, Keys, Reader, Span, entries, wrong};
@@ -18,8 +19,9 @@ pub(super) struct File {
     pub(super) packs: Vec<FilePack>,
     pub(super) checks: Vec<FileCheck>,
     pub(super) scenarios: Vec<FileScenario>,
+    pub(super) capabilities: Vec<FileCapability>,
     pub(super) spec: Option<FileSpec>,
-    /// Names of packs and checks that are declared in a way that has been reported.
+    /// Names of packs, checks and capabilities that are declared in a way that has been reported.
     pub(super) unreadable: BTreeSet<String>,
 }
 
@@ -54,6 +56,7 @@ pub(super) struct FileCheck {
     pub(super) command: Option<Field<Argv>>,
     pub(super) uses: Option<Field<String>>,
     pub(super) after: Option<Field<Vec<At<String>>>>,
+    pub(super) needs: Option<Field<Vec<At<String>>>>,
     pub(super) timeout: Option<Field<String>>,
     pub(super) blocking: Option<Field<bool>>,
     pub(super) env: Option<Field<Vec<At<String>>>>,
@@ -116,9 +119,8 @@ pub(super) struct FileScenario {
 
 const TOP: Keys = Keys {
     table: "the file's top level",
-    known: &["verify", "subject", "packs", "checks", "scenarios", "spec"],
+    known: &["verify", "subject", "packs", "checks", "scenarios", "capabilities", "spec"],
     later: &[
-        ("capabilities", "remove it; until then, what a command needs of the host is its own to test"),
         ("user", "remove it; until then, all settings are those of this file"),
         ("agent", "remove it; until then, Probity runs checks only"),
         ("prompts", "remove it; until then, Probity runs checks only"),
@@ -156,6 +158,7 @@ const CHECK: Keys = Keys {
         "command",
         "use",
         "after",
+        "needs",
         "timeout",
         "blocking",
         "env",
@@ -174,11 +177,14 @@ const CHECK: Keys = Keys {
     later: &[
         ("review", "write a `command` that ends with 0 when the reviewer is content"),
         ("base", "set it in `[scenarios.NAME]`"),
-        ("capabilities", "remove it; let the command fail where something is missing"),
     ],
 };
 
-const WHEN: Keys = Keys { table: "`when`", known: &["scenarios", "branches", "paths"], later: &[] };
+const WHEN: Keys = Keys {
+    table: "`when`",
+    known: &["scenarios", "branches", "paths"],
+    later: &[("capabilities", "name it in `needs` of the check, which is red where it is not there")],
+};
 
 const LIMITS: Keys =
     Keys { table: "`limits`", known: &["fuel", "memory", "wall", "output", "findings", "handles"], later: &[] };
@@ -191,7 +197,8 @@ const SCENARIO: Keys = Keys {
     later: &[("when", "remove it; name the scenario on the command line where it is wanted")],
 };
 
-const TIMEOUT_HELP: &str = "write a number with its unit, for example `timeout = \"30s\"` or `timeout = \"5m\"`";
+pub(super) const TIMEOUT_HELP: &str =
+    "write a number with its unit, for example `timeout = \"30s\"` or `timeout = \"5m\"`";
 
 /// What the parser says of a key or table that exists already.
 const DUPLICATE: &str = "duplicate key";
@@ -240,7 +247,7 @@ pub(super) fn syntax(text: &str, errors: &[toml::de::Error]) -> Vec<Diagnostic> 
     diagnostics.collect()
 }
 
-fn field<T>(key: &Spanned<DeString<'_>>, value: Option<At<T>>) -> Field<T> {
+pub(super) fn field<T>(key: &Spanned<DeString<'_>>, value: Option<At<T>>) -> Field<T> {
     Field { key: key.span(), value }
 }
 
@@ -267,6 +274,11 @@ fn file(reader: &mut Reader, table: &DeTable<'_>) -> File {
             name @ "scenarios" => {
                 let tables = reader.tables(name, value, &mut file.unreadable);
                 file.scenarios = tables.into_iter().map(|(name, table)| scenario(reader, name, table)).collect();
+            }
+            name @ "capabilities" => {
+                let tables = reader.tables(name, value, &mut file.unreadable);
+                file.capabilities =
+                    tables.into_iter().map(|(name, table)| capability::read(reader, name, table)).collect();
             }
             "spec" => match value.get_ref() {
                 DeValue::Table(table) => file.spec = Some(spec(reader, key.span(), table)),
@@ -328,6 +340,7 @@ fn check(reader: &mut Reader, id: At<String>, table: &DeTable<'_>) -> FileCheck 
         command: None,
         uses: None,
         after: None,
+        needs: None,
         timeout: None,
         blocking: None,
         env: None,
@@ -352,6 +365,10 @@ fn check(reader: &mut Reader, id: At<String>, table: &DeTable<'_>) -> FileCheck 
             name @ "after" => {
                 let help = "write for example `after = [\"test\"]`";
                 check.after = Some(field(key, reader.strings(name, value, Some(help))));
+            }
+            name @ "needs" => {
+                let help = "write for example `needs = [\"docker\"]`";
+                check.needs = Some(field(key, reader.strings(name, value, Some(help))));
             }
             name @ "timeout" => check.timeout = Some(field(key, reader.string(name, value, Some(TIMEOUT_HELP)))),
             name @ "blocking" => check.blocking = Some(field(key, reader.boolean(name, value))),
@@ -519,12 +536,12 @@ fn size(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>>) -> Option
 }
 
 /// The value of `command`.
-fn argv(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>>) -> Option<At<Argv>> {
+pub(super) fn argv(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>>) -> Option<At<Argv>> {
     match value.get_ref() {
         DeValue::String(text) => {
             let diagnostic = wrong(name, "a list of strings", value.get_ref(), value.span());
             // One item of `commands` stands for itself.
-            let key = if name == "command" { "command = " } else { "" };
+            let key = if name == "commands" { String::new() } else { format!("{name} = ") };
             reader.report(diagnostic.help(no_shell(&format!("{key}{}", as_argv(text)))));
             None
         }

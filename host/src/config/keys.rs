@@ -107,6 +107,7 @@ pub(super) const PROJECT: Table = Table {
         key("packs", Kind::Named(&PACK), "Packs of logic checks, by name."),
         key("checks", Kind::Named(&CHECK), "Checks, by id."),
         key("scenarios", Kind::Named(&SCENARIO), "Lists of checks, by name; `default` runs when none is named."),
+        key("capabilities", Kind::Named(&CAPABILITY), "Facts about this machine that checks need, by name."),
         key("spec", Kind::Table(&SPEC), SPEC.about),
     ],
     required: &[],
@@ -164,6 +165,7 @@ const CHECK: Table = Table {
         key("command", Kind::Command, "A program and its arguments, without any shell."),
         key("use", Kind::Text, "A check of a pack: `pack/check`."),
         key("after", Kind::Texts, "Checks that come before it, and whose results it may read."),
+        key("needs", Kind::Texts, "Capabilities without which it says nothing here.").with("command"),
         key("timeout", Kind::Duration, "The longest that it may take."),
         key("blocking", Kind::Flag, "Whether its red decides the run.").default("true"),
         key("env", Kind::Variables, "`NAME=value` to add to its environment.").with("command"),
@@ -239,4 +241,18 @@ const SPEC: Table = Table {
     keys: &[key("paths", Kind::Texts, "Globs of its files.")],
     required: &["paths"],
     one_of: &[],
+};
+
+const CAPABILITY: Table = Table {
+    about: "A fact about this machine: present, absent or unknown.",
+    keys: &[
+        key("probe", Kind::Command, "A command: present where it ends with 0, absent where with another code."),
+        key("program", Kind::Text, "A program that can be found."),
+        key("at-least", Kind::Text, "The least version, as `PROGRAM --version` says it: `24.0`.").with("program"),
+        key("resolves", Kind::Text, "A name of a network that leads to an address."),
+        key("os", Kind::Word(&["linux", "macos"]), "The operating system."),
+        key("timeout", Kind::Duration, "The longest that it may take to find out, `10s` where it is not written."),
+    ],
+    required: &[],
+    one_of: &["probe", "program", "resolves", "os"],
 };

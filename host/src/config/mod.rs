@@ -8,6 +8,7 @@
 //! Must not: run anything, know what is in a pack or in the subject, read another file than the one it is given, or
 //! print.
 
+mod capability;
 mod diagnostic;
 mod duration;
 mod environment;
@@ -38,7 +39,7 @@ pub use duration::{DurationError, parse_duration};
 pub use error::{ConfigError, EXAMPLE, Encoding, Invalid};
 pub use globs::{GlobError, Globs, MAX_ALTERNATIVES, MAX_COMPILED_SIZE, MAX_GLOB_LENGTH, MAX_GLOBS};
 pub use load::{CONFIG_NAME, MAX_CONFIG_SIZE, discover, load, load_as, parse};
-pub use resolved::{Body, Check, Command, Config, Limits, Logic, Pack, PackSource, Scenario, Spec, When};
+pub use resolved::{Body, Capability, Check, Command, Config, Limits, Logic, Pack, PackSource, Scenario, Spec, When};
 pub use schema::{Layer, schema};
 pub use settings::{Origin, Setting, settings};
 pub use suggest::did_you_mean;

@@ -3,6 +3,7 @@
 //! Must not report a mistake that only follows from one that has been reported: a value that is absent because it
 //! was wrong is not missing.
 
+use super::capability::{self, Names};
 use super::diagnostic::{Diagnostic, MAX_SHOWN, quote};
 use super::duration::parse_duration;
 use super::environment::Marked;
@@ -36,6 +37,8 @@ pub(super) fn resolve(file: &File, source: Source, mut diagnostics: Vec<Diagnost
     clashes(&checks, &file.checks, found);
     let names = file.packs.iter().map(|pack| pack.name.value.as_str()).collect();
     let declared = Packs { names, unreadable: &file.unreadable };
+    let capabilities = file.capabilities.iter().filter_map(|file| capability::resolve(file, found));
+    let capabilities = capabilities.map(|capability| (capability.name.clone(), capability)).collect();
     let known = Known::new(file);
     for check in &file.checks {
         checks.extend(self::check(check, &declared, &known, &marked, found));
@@ -54,7 +57,7 @@ pub(super) fn resolve(file: &File, source: Source, mut diagnostics: Vec<Diagnost
             .push(Diagnostic::whole("there are no checks").help(format!("say what to run, for example:\n\n{EXAMPLE}")));
     }
     if diagnostics.is_empty() {
-        Ok(Config { source, exclude, packs, checks, scenarios, spec })
+        Ok(Config { source, exclude, packs, checks, scenarios, capabilities, spec })
     } else {
         Err(Invalid { source, diagnostics })
     }
@@ -75,6 +78,8 @@ struct Known<'a> {
     unreadable: &'a BTreeSet<String>,
     /// The scenarios, with the one that is meant where none is written.
     scenarios: Vec<&'a str>,
+    /// What `needs` may name.
+    capabilities: Names<'a>,
 }
 
 impl<'a> Known<'a> {
@@ -88,7 +93,9 @@ impl<'a> Known<'a> {
         if !scenarios.contains(&DEFAULT) {
             scenarios.push(DEFAULT);
         }
-        Self { ids, sorted, verify_unreadable: commands == Some(None), unreadable: &file.unreadable, scenarios }
+        let capabilities = Names::new(&file.capabilities, &file.unreadable);
+        let verify_unreadable = commands == Some(None);
+        Self { ids, sorted, verify_unreadable, unreadable: &file.unreadable, scenarios, capabilities }
     }
 
     fn has(&self, id: &str) -> bool {
@@ -121,9 +128,9 @@ fn verify(file: &FileVerify, marked: &Marked<'_>, diagnostics: &mut Vec<Diagnost
                 gap_exit: Vec::new(),
                 inherit_env: true,
             });
-            let (span, after) = (command.span.clone(), Vec::new());
+            let (span, after, needs) = (command.span.clone(), Vec::new(), Vec::new());
             let (timeout, blocking, files, allow_empty, when) = (None, true, None, false, When::default());
-            checks.push(Check { id, span, after, timeout, blocking, files, allow_empty, when, body });
+            checks.push(Check { id, span, after, needs, timeout, blocking, files, allow_empty, when, body });
         }
     }
     checks
@@ -174,6 +181,8 @@ fn check(
     let id = names::id("check", &file.id, diagnostics);
     let timeout = get(file.timeout.as_ref()).and_then(|timeout| duration(timeout, diagnostics));
     let after = get(file.after.as_ref()).map_or(Some(Vec::new()), |after| members(&after.value, known, diagnostics));
+    let needs =
+        get(file.needs.as_ref()).map_or(Some(Vec::new()), |needs| known.capabilities.all(&needs.value, diagnostics));
     let blocking = get(file.blocking.as_ref()).is_none_or(|blocking| blocking.value);
     let files = get(file.files.as_ref()).and_then(|files| self::files(files, diagnostics));
     let allow_empty = get(file.allow_empty.as_ref()).is_some_and(|allow| allow.value);
@@ -195,8 +204,8 @@ fn check(
             None
         }
     };
-    let (span, after, when) = (file.id.span.clone(), after?, when?);
-    Some(Check { id: id?, span, after, timeout, blocking, files, allow_empty, when, body: body? })
+    let (span, after, needs, when) = (file.id.span.clone(), after?, needs?, when?);
+    Some(Check { id: id?, span, after, needs, timeout, blocking, files, allow_empty, when, body: body? })
 }
 
 fn command(
@@ -318,7 +327,7 @@ fn when(file: &At<FileWhen>, known: &Known<'_>, diagnostics: &mut Vec<Diagnostic
     (diagnostics.len() == before).then_some(When { scenarios, branches, paths })
 }
 
-fn argv(argv: &At<Argv>, diagnostics: &mut Vec<Diagnostic>) -> Option<Vec<String>> {
+pub(super) fn argv(argv: &At<Argv>, diagnostics: &mut Vec<Diagnostic>) -> Option<Vec<String>> {
     let before = diagnostics.len();
     match argv.value.first() {
         None => {
@@ -356,6 +365,7 @@ fn logic(
 ) -> Option<Logic> {
     let target = field.value.as_ref().and_then(|uses| target(uses, packs, diagnostics));
     let command_only = [
+        ("needs", span(file.needs.as_ref())),
         ("env", span(file.env.as_ref())),
         ("pass-env", span(file.pass_env.as_ref())),
         ("inherit-env", span(file.inherit_env.as_ref())),
@@ -368,6 +378,7 @@ fn logic(
         let diagnostic = Diagnostic::new(span, title).label("only checks with `command` have it");
         let help = match name {
             "gap-exit" => "remove it: a pack says in words what is missing",
+            "needs" => "remove it: a pack sees nothing of this machine, so it is the same everywhere",
             _ => "remove it: a pack sees no environment, and its options are in `config`",
         };
         diagnostics.push(diagnostic.help(help));
@@ -621,7 +632,7 @@ fn default(checks: &[Check], timeout: Option<Duration>) -> Option<Scenario> {
     })
 }
 
-fn duration(text: &At<String>, diagnostics: &mut Vec<Diagnostic>) -> Option<Duration> {
+pub(super) fn duration(text: &At<String>, diagnostics: &mut Vec<Diagnostic>) -> Option<Duration> {
     match parse_duration(&text.value) {
         Ok(duration) => Some(duration),
         Err(error) => {

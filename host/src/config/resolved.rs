@@ -1,7 +1,7 @@
 //! The configuration as values: everything here has been checked, as far as it can be without packs and subject.
 
 use super::{ConfigError, Diagnostic, Globs, Invalid, Source, TestsOf};
-use crate::model::{CheckId, Mount, PackName, ScenarioName, Severity};
+use crate::model::{CapabilityName, CheckId, Mount, PackName, Probe, ScenarioName, Severity};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -20,6 +20,8 @@ pub struct Config {
     pub checks: Vec<Check>,
     /// All scenarios, `default` among them, as they stand in the file; a `default` that is not written comes first.
     pub scenarios: Vec<Scenario>,
+    /// The capabilities, by name.
+    pub capabilities: BTreeMap<CapabilityName, Capability>,
     /// The specification, where the file names one.
     pub spec: Option<Spec>,
 }
@@ -58,6 +60,17 @@ pub struct Pack {
     pub allow_span: Range<usize>,
 }
 
+/// A fact about this machine that checks may need.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Capability {
+    /// Its name.
+    pub name: CapabilityName,
+    /// Where the name is written.
+    pub span: Range<usize>,
+    /// How it is found out.
+    pub probe: Probe,
+}
+
 /// Where a pack is. Paths are relative to the folder of the configuration, `/`-separated, and without `.` and `..`;
 /// that folder itself is `.`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,6 +90,9 @@ pub struct Check {
     pub span: Range<usize>,
     /// The checks that come before it, whose results a check of a pack may read: each once, never in a circle.
     pub after: Vec<CheckId>,
+    /// The capabilities that it needs, of [`Config::capabilities`], each once. None for a check of a pack, which sees
+    /// nothing of this machine.
+    pub needs: Vec<CapabilityName>,
     /// The longest it may take.
     pub timeout: Option<Duration>,
     /// Whether its red decides the run.

@@ -6,7 +6,7 @@
 
 use super::keys::{Default, Key, Kind, PROJECT, Table, USER};
 use super::reader::{Span, entries, to_i64};
-use super::{Body, Config, Layer, Limits, User};
+use super::{Body, Config, Layer, Limits, User, capability};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -168,6 +168,13 @@ impl<'a> Listing<'a> {
                 self.push(format!("{path}.command"), json!(command.argv), self.at(&check.span));
                 self.push(format!("{path}.blocking"), json!(check.blocking), Origin::Default);
                 self.push(format!("{path}.inherit-env"), json!(command.inherit_env), Origin::Default);
+            }
+        }
+        for capability in config.capabilities.values() {
+            let key = format!("capabilities.{}.timeout", capability.name);
+            let written = self.settings.iter().any(|setting| setting.key == key);
+            if let Some(timeout) = capability::waits(&capability.probe).filter(|_| !written) {
+                self.push(key, json!(duration(timeout)), Origin::Default);
             }
         }
         for scenario in &config.scenarios {

@@ -81,6 +81,10 @@ id! {
     CheckId
 }
 id! {
+    /// A capability's name in the configuration.
+    CapabilityName
+}
+id! {
     /// A pack's name in the configuration.
     PackName
 }

@@ -4,6 +4,7 @@
 //! of a hash map. Whatever is hashed or stored has its form defined here.
 
 mod canonical;
+mod capability;
 mod contract;
 mod digest;
 mod event;
@@ -16,6 +17,7 @@ mod secrets;
 mod verdict;
 
 pub use canonical::{Bytes, CanonicalError, to_canonical};
+pub use capability::{Capability, Os, Probe, State, Version, VersionError};
 pub use contract::{
     Change, ChangeKind, CheckInfo, Entry, EntryKind, Mount, Need, PackInfo, Refusal, Report, Request, Rule, Scope,
 };
@@ -23,7 +25,7 @@ pub use digest::{Context, Digest, DigestError, Encoder, hex};
 pub use event::Event;
 pub use finding::{Edit, Finding, Place, Position, Severity};
 pub use form::{MAX_INTEGER, id_form, line_form, unique_ids};
-pub use id::{CheckId, IdError, PackName, RunId, ScenarioName};
+pub use id::{CapabilityName, CheckId, IdError, PackName, RunId, ScenarioName};
 pub use observation::{Observation, Step, observations_digest};
 pub use outcome::{CheckOutcome, Class, Deselected, ErrorKind, RunOutcome, SkipReason};
 pub use secrets::{Concealer, Secrets};

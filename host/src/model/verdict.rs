@@ -5,8 +5,8 @@
 //! has a digest of its own: comparing two runs compares verdicts, checking a store checks records.
 
 use super::{
-    CanonicalError, CheckId, CheckOutcome, Class, Context, Deselected, Digest, Finding, PackName, RunId, RunOutcome,
-    ScenarioName, Severity, to_canonical,
+    CanonicalError, Capability, CheckId, CheckOutcome, Class, Context, Deselected, Digest, Finding, PackName, RunId,
+    RunOutcome, ScenarioName, Severity, to_canonical,
 };
 use serde::{Deserialize, Serialize};
 
@@ -250,6 +250,9 @@ pub struct Record {
     pub hidden: Vec<String>,
     /// The packs that its checks are of, sorted by name.
     pub packs: Vec<UsedPack>,
+    /// What was found out about this machine, sorted by name: only what a check needed. Absent where that is nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub capabilities: Vec<Capability>,
     /// Which Probity and which engine.
     pub engine: String,
     /// In declared order, one for each row of the verdict.

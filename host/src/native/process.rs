@@ -102,7 +102,7 @@ pub fn run(job: Job<'_>, sender: &Sender<Stop>, stops: &Receiver<Stop>) -> Endin
 }
 
 /// What came first: the end of the process, an interrupt, or (none) the deadline.
-fn wait(stops: &Receiver<Stop>, id: i32, deadline: Option<Instant>) -> Option<Stop> {
+pub(super) fn wait(stops: &Receiver<Stop>, id: i32, deadline: Option<Instant>) -> Option<Stop> {
     loop {
         let received = match deadline {
             Some(deadline) => stops.recv_timeout(deadline.saturating_duration_since(Instant::now())),

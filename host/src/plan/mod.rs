@@ -9,8 +9,8 @@ pub use selection::{Request, selected};
 use crate::config::{self, Body, Check, Command, Config, Globs, Logic, Scenario, TestsOf};
 use crate::guest::Limits;
 use crate::model::{
-    Change, ChangeKind, CheckId, CheckInfo, CheckKind, Context, Deselected, Digest, Encoder, Entry, EntryKind,
-    EnvironmentMode, Mount, PackName, Passed, PlanRow, ScenarioName, Scope, Secrets, Severity,
+    CapabilityName, Change, ChangeKind, CheckId, CheckInfo, CheckKind, Context, Deselected, Digest, Encoder, Entry,
+    EntryKind, EnvironmentMode, Mount, PackName, Passed, PlanRow, Probe, ScenarioName, Scope, Secrets, Severity,
 };
 use crate::native::{Environment, with_passed};
 use crate::subject::{Changes, Kind, Revision, Snapshot};
@@ -58,6 +58,8 @@ pub struct Unit {
     pub id: CheckId,
     /// The checks whose results it may read, of those that are in the plan.
     pub after: Vec<CheckId>,
+    /// The capabilities that it needs, and how each is found out.
+    pub needs: BTreeMap<CapabilityName, Probe>,
     /// Whether its red decides the run.
     pub blocking: bool,
     /// The longest it may take.
@@ -232,7 +234,8 @@ pub fn plan(
         (Body::Logic(_), Some(why)) => Some(no_unit(check, CheckKind::Logic, why)),
         (Body::Command(command), None) => {
             let (snapshot, key) = (about.snapshot, about.key.as_ref());
-            Some(command_unit(check, command, environment(command), snapshot, touched.as_ref(), key))
+            let needs = needs(config, check);
+            Some(command_unit(check, command, needs, environment(command), snapshot, touched.as_ref(), key))
         }
         (Body::Logic(logic), None) => {
             let allow = &config.packs.get(&logic.pack)?.allow;
@@ -292,6 +295,7 @@ fn no_unit(check: &Check, kind: CheckKind, why: Deselected) -> Unit {
         blocking: check.blocking,
         timeout: check.timeout,
         allow_empty: check.allow_empty,
+        needs: BTreeMap::new(),
         work: Work::Nothing(kind),
         row: PlanRow { id: check.id.clone(), deselected: Some(why), definition: None, files: None },
     }
@@ -328,6 +332,12 @@ fn limits(asked: &config::Limits, ceilings: &config::Limits) -> Limits {
     }
 }
 
+/// What a check needs of this machine.
+fn needs(config: &Config, check: &Check) -> BTreeMap<CapabilityName, Probe> {
+    let capabilities = check.needs.iter().filter_map(|name| config.capabilities.get(name));
+    capabilities.map(|capability| (capability.name.clone(), capability.probe.clone())).collect()
+}
+
 /// The parts of a definition that both kinds have.
 fn common(kind: CheckKind, check: &Check) -> Encoder {
     let mut encoder = Encoder::new();
@@ -354,6 +364,7 @@ fn nanoseconds(duration: Duration) -> u64 {
 fn command_unit(
     check: &Check,
     command: &Command,
+    needs: BTreeMap<CapabilityName, Probe>,
     environment: Environment,
     snapshot: &Snapshot,
     touched: Option<&Touched<'_>>,
@@ -394,10 +405,15 @@ fn command_unit(
     for name in command.tests.iter().flat_map(TestsOf::names) {
         encoder.text(&name);
     }
+    encoder.integer(needs.len() as u64);
+    for (name, probe) in &needs {
+        probe.encode(encoder.text(name.as_str()));
+    }
     let definition = encoder.finish(Context::Definition);
     Unit {
         id: check.id.clone(),
         after: check.after.clone(),
+        needs,
         blocking: check.blocking,
         timeout: check.timeout,
         allow_empty: check.allow_empty,
@@ -501,6 +517,7 @@ fn logic_unit(
     Unit {
         id: check.id.clone(),
         after: check.after.clone(),
+        needs: BTreeMap::new(),
         blocking: check.blocking,
         timeout: check.timeout,
         allow_empty: check.allow_empty,

@@ -6,6 +6,7 @@
 
 mod logic;
 mod mounts;
+mod needs;
 mod results;
 mod sources;
 
@@ -17,7 +18,7 @@ use crate::model::{
     CheckId, CheckKind, CheckOutcome, Class, Digest, ErrorKind, Event, Exit, PackName, Passed, Record, RecordRow, Row,
     RunId, RunOutcome, Secrets, Severity, SkipReason, Subject, UsedPack, VERDICT_SCHEMA, Verdict,
 };
-use crate::native::{self, Ending, Environment, Job, RESULT_VARIABLE, ResultFile, Stop};
+use crate::native::{self, Ending, Environment, Job, Probes, RESULT_VARIABLE, ResultFile, Stop};
 use crate::plan::{Base, Plan, Unit, Work};
 use crate::store::Logs;
 use crate::subject::{Committed, Over, Snapshot, SnapshotError, Workspace};
@@ -48,6 +49,8 @@ pub struct Surroundings<'a> {
     pub claim: Option<&'a Claim>,
     /// The packs, by their names in the configuration.
     pub packs: &'a BTreeMap<PackName, Pack>,
+    /// What is known of this machine, and how more is found out.
+    pub capabilities: &'a Probes,
     /// Where output goes.
     pub logs: &'a Logs,
     /// What stops a run: signals are sent here from outside.
@@ -150,6 +153,7 @@ pub fn execute(plan: &Plan, around: &Surroundings<'_>, sink: &mut dyn FnMut(&Eve
         moved,
         hidden: around.snapshot.hidden().into_iter().take(MAX_NAMED).collect(),
         packs: around.packs.iter().map(|(name, pack)| used(name, pack)).collect(),
+        capabilities: around.capabilities.known(),
         engine: around.engine.clone(),
         rows: records,
     })
@@ -279,7 +283,7 @@ impl Runner<'_> {
                 (CheckOutcome::Skipped(SkipReason::NoMatchingFiles), Done::default())
             }
             Work::Command { .. } => {
-                let (outcome, mut done) = self.command(unit);
+                let (outcome, mut done) = self.lacking(unit).unwrap_or_else(|| self.command(unit));
                 results::conceal(&self.secrets, &mut done);
                 (outcome, done)
             }

@@ -71,7 +71,7 @@ fail_fast = true
     9 | fail-fast = true
       | ^^^^^^^^^ not a key of `[checks.NAME]`
       |
-      = help: the keys of `[checks.NAME]` are `command`, `use`, `after`, `timeout`, `blocking`, `env`, `pass-env`, `inherit-env`, `secrets`, `gap-exit`, `files`, `allow-empty`, `when`, `tests`, `severities`, `config` and `limits`
+      = help: the keys of `[checks.NAME]` are `command`, `use`, `after`, `needs`, `timeout`, `blocking`, `env`, `pass-env`, `inherit-env`, `secrets`, `gap-exit`, `files`, `allow-empty`, `when`, `tests`, `severities`, `config` and `limits`
 
     error: scenario `s` has no checks
       --> probity.toml:10:12
@@ -114,14 +114,6 @@ when = "x"
 [user]
 "#;
     insta::assert_snapshot!(messages(text), @r#"
-    error: `capabilities` is not supported yet
-     --> probity.toml:2:2
-      |
-    2 | [capabilities.docker]
-      |  ^^^^^^^^^^^^ in the file's top level
-      |
-      = help: remove it; until then, what a command needs of the host is its own to test
-
     error: `{files}` needs `files`
      --> probity.toml:5:19
       |
@@ -183,10 +175,10 @@ when = "x"
 #[test]
 fn everything_to_come_says_what_to_do_until_then() {
     for (table, keys) in [
-        ("", &["capabilities", "user", "agent", "prompts", "limits", "walls", "trust"][..]),
+        ("", &["user", "agent", "prompts", "limits", "walls", "trust"][..]),
         ("[verify]", &["base", "when", "fail-fast", "prompts"]),
         ("[packs.p]", &["digest"]),
-        ("[checks.a]", &["review", "base", "capabilities"]),
+        ("[checks.a]", &["review", "base"]),
         ("[scenarios.s]", &["when"]),
     ] {
         for key in keys {

@@ -1,5 +1,6 @@
 //! Tests of the module as a whole: a text in, a configuration or messages out.
 
+mod capabilities;
 mod checks;
 mod keys;
 mod kinds;
