@@ -72,3 +72,28 @@ fn each_is_probed_once_a_run_and_never_for_a_plan_or_a_check_that_does_not_run()
     project.run(&["verify"]).exits(0);
     assert_eq!(probes(), 1);
 }
+
+#[test]
+fn a_check_for_other_machines_is_left_out_and_that_is_no_error() {
+    let project = Project::with(
+        "[capabilities.there]\nprobe = [\"true\"]\n[capabilities.gone]\nprobe = [\"false\"]\n\
+         [capabilities.unknown]\nprobe = [\"./no-such-program\"]\n\
+         [checks.a]\ncommand = [\"true\"]\nwhen.capabilities = [\"there\"]\n\
+         [checks.b]\ncommand = [\"false\"]\nwhen.capabilities = [\"there\", \"gone\"]\n\
+         [checks.c]\ncommand = [\"false\"]\nwhen.capabilities = [\"unknown\"]\n\
+         [checks.d]\ncommand = [\"false\"]\nwhen = { capabilities = [\"gone\"], scenarios = [\"other\"] }\n\
+         [scenarios.default]\nchecks = [\"a\", \"b\", \"c\", \"d\"]\n[scenarios.other]\nchecks = [\"d\"]\n",
+    );
+    let (code, document) = project.verify();
+    assert_eq!(code, 0, "{document:#}");
+    assert_eq!(row(&document, "a")["outcome"], "passed");
+    for id in ["b", "c"] {
+        assert_eq!(row(&document, id)["outcome"], json!({"not_selected": "no_capability"}));
+    }
+    assert_eq!(row(&document, "d")["outcome"], json!({"not_selected": "other_scenario"}));
+    assert_eq!(document["record"]["capabilities"].as_array().unwrap().len(), 3);
+    // A plan finds nothing out, and what nobody has asked is taken to be there.
+    let plan = project.run(&["verify", "--plan"]).exits(0).stdout;
+    assert!(plan.contains("3 of 4 checks would run"), "{plan}");
+    project.run(&["verify", "other"]).exits(2);
+}

@@ -509,7 +509,7 @@ fn a_claim_is_whatever_folder_the_caller_gives() {
     let workspace = subject::Workspace::of(&project.root(), &subject::Patience::default()).unwrap();
     let snapshot = workspace.snapshot(None).unwrap();
     let ceilings = config::Limits::default();
-    let about = plan::About { snapshot: &snapshot, base: None, branch: None, ceilings, key: None };
+    let about = plan::About { snapshot: &snapshot, base: None, branch: None, capabilities: None, ceilings, key: None };
     let id: model::CheckId = "look".parse().unwrap();
     let scenario = config.scenario("default").unwrap();
     let plan =

@@ -8,7 +8,7 @@ use crate::config::{
     self, Body, Check, Command, Config, ConfigError, Diagnostic, Globs, Logic, PackSource, Scenario, User, did_you_mean,
 };
 use crate::guest::{Host, Pack, SchemaError, Walls, missing_walls};
-use crate::model::{CheckId, Mount, PackName};
+use crate::model::{CapabilityName, CheckId, Mount, PackName, Probe};
 use crate::native::{self, Environment, Probes};
 use crate::pack::{self, SourceError};
 use crate::plan::{self, About, Request, Resolved};
@@ -141,6 +141,21 @@ pub(super) fn chosen<'a>(
 ) -> Vec<&'a Check> {
     let selected = plan::selected(config, scenario, &about, request).into_iter();
     selected.filter(|(_, why)| why.is_none()).map(|(check, _)| check).collect()
+}
+
+/// What the conditions of checks ask of this machine, of checks that would run otherwise. Nothing for what is no working
+/// tree: nothing runs for it.
+pub(super) fn conditions<'a>(
+    config: &'a Config,
+    scenario: &Scenario,
+    about: About<'_>,
+    request: &Request,
+) -> BTreeMap<&'a CapabilityName, &'a Probe> {
+    if about.snapshot.revision {
+        return BTreeMap::new();
+    }
+    let names = chosen(config, scenario, about, request).into_iter().flat_map(|check| &check.when.capabilities);
+    names.filter_map(|name| Some((name, &config.capabilities.get(name)?.probe))).collect()
 }
 
 /// What loads packs: its guests run in processes of this very program.

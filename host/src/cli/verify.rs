@@ -6,7 +6,7 @@ use super::prepare;
 use super::printer::Printer;
 use super::take::{Budget, Taken, take};
 use crate::model::{CheckKind, Event, Record, RecordRow, RunId, RunOutcome};
-use crate::native::Stop;
+use crate::native::{Cut, Stop};
 use crate::plan::{self, About};
 use crate::report::Human;
 use crate::run::{self, Surroundings};
@@ -43,11 +43,24 @@ pub(super) fn verify(folder: &Path, options: &Verify, printer: &Printer) -> Resu
     }
     let branch = taken.branch()?;
     let looked = Instant::now();
-    let about =
-        About { snapshot, base: base.as_ref(), branch: branch.as_deref(), ceilings: user.limits, key: system::key() };
+    let about = About {
+        snapshot,
+        base: base.as_ref(),
+        branch: branch.as_deref(),
+        capabilities: None,
+        ceilings: user.limits,
+        key: system::key(),
+    };
     if options.plan {
         return Ok(super::plan::show(&taken, scenario, about, &request, options.json, printer));
     }
+    let probes = prepare::probes(workspace);
+    for (name, probe) in prepare::conditions(&project.config, scenario, about, &request) {
+        let cut = Cut { deadline: budget.patience.deadline(), stops: (&stops.0, &stops.1) };
+        probes.capability(name, probe, cut);
+    }
+    let known = probes.known();
+    let about = About { capabilities: Some(&known), ..about };
     let chosen = prepare::chosen(&project.config, scenario, about, &request);
     if options.walls == Demand::Strict || user.strict_walls {
         prepare::all_walls(&chosen, &host)?;
@@ -75,7 +88,7 @@ pub(super) fn verify(folder: &Path, options: &Verify, printer: &Printer) -> Resu
         spec: spec.as_deref(),
         claim: None,
         packs: &packs,
-        capabilities: &prepare::probes(workspace),
+        capabilities: &probes,
         logs: &place.logs,
         stops,
         engine: format!("probity {}, {}", env!("CARGO_PKG_VERSION"), crate::worker::engine_id()),

@@ -79,6 +79,7 @@ pub(super) struct FileWhen {
     pub(super) scenarios: Option<Field<Vec<At<String>>>>,
     pub(super) branches: Option<Field<Vec<At<String>>>>,
     pub(super) paths: Option<Field<Vec<At<String>>>>,
+    pub(super) capabilities: Option<Field<Vec<At<String>>>>,
 }
 
 /// `limits` of a check, and `[limits]` of the user's file.
@@ -180,11 +181,7 @@ const CHECK: Keys = Keys {
     ],
 };
 
-const WHEN: Keys = Keys {
-    table: "`when`",
-    known: &["scenarios", "branches", "paths"],
-    later: &[("capabilities", "name it in `needs` of the check, which is red where it is not there")],
-};
+const WHEN: Keys = Keys { table: "`when`", known: &["scenarios", "branches", "paths", "capabilities"], later: &[] };
 
 const LIMITS: Keys =
     Keys { table: "`limits`", known: &["fuel", "memory", "wall", "output", "findings", "handles"], later: &[] };
@@ -441,6 +438,7 @@ fn when(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>>) -> Option
             "scenarios" => (&mut when.scenarios, "write for example `scenarios = [\"nightly\"]`"),
             "branches" => (&mut when.branches, "write for example `branches = [\"main\", \"release/*\"]`"),
             "paths" => (&mut when.paths, "write for example `paths = [\"docs/**\"]`"),
+            "capabilities" => (&mut when.capabilities, "write for example `capabilities = [\"docker\"]`"),
             _ => {
                 reader.unknown(key, &WHEN);
                 continue;

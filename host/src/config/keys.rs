@@ -202,6 +202,7 @@ const WHEN: Table = Table {
             Kind::Texts,
             "Where a path that these globs match changed since the base, or is there without one.",
         ),
+        key("capabilities", Kind::Texts, "Where this machine has all of these capabilities."),
     ],
     required: &[],
     one_of: &[],

@@ -324,7 +324,9 @@ fn when(file: &At<FileWhen>, known: &Known<'_>, diagnostics: &mut Vec<Diagnostic
     });
     let branches = list(&file.value.branches).and_then(|names| globs(&names.value, diagnostics));
     let paths = list(&file.value.paths).and_then(|paths| globs(&paths.value, diagnostics));
-    (diagnostics.len() == before).then_some(When { scenarios, branches, paths })
+    let capabilities = list(&file.value.capabilities);
+    let capabilities = capabilities.map_or(Some(Vec::new()), |names| known.capabilities.all(&names.value, diagnostics));
+    (diagnostics.len() == before).then_some(When { scenarios, branches, paths, capabilities: capabilities? })
 }
 
 pub(super) fn argv(argv: &At<Argv>, diagnostics: &mut Vec<Diagnostic>) -> Option<Vec<String>> {

@@ -171,6 +171,8 @@ pub struct When {
     pub branches: Option<Globs>,
     /// Where a path that these match changed since the base; without a base, where there is one.
     pub paths: Option<Globs>,
+    /// Where all of these, of [`Config::capabilities`], are there.
+    pub capabilities: Vec<CapabilityName>,
 }
 
 /// Limits that a configuration sets, each more than zero; the defaults hold where it is silent. In the user's file, the

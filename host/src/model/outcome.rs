@@ -104,6 +104,8 @@ pub enum Deselected {
     OtherBranch,
     /// It is for changes of paths of which none changed.
     NoSuchPath,
+    /// It is for machines that have what this one has not, or of which nobody can say whether it has it.
+    NoCapability,
     /// Nothing changed that it is about.
     Unchanged,
     /// A person declared that the scenario does not apply.
@@ -115,7 +117,12 @@ impl Deselected {
     pub fn is_scoped(self) -> bool {
         match self {
             Self::Revision | Self::Only | Self::Skip => true,
-            Self::OtherScenario | Self::OtherBranch | Self::NoSuchPath | Self::Unchanged | Self::NotApplicable => false,
+            Self::OtherScenario
+            | Self::OtherBranch
+            | Self::NoSuchPath
+            | Self::NoCapability
+            | Self::Unchanged
+            | Self::NotApplicable => false,
         }
     }
 }

@@ -9,8 +9,9 @@ pub use selection::{Request, selected};
 use crate::config::{self, Body, Check, Command, Config, Globs, Logic, Scenario, TestsOf};
 use crate::guest::Limits;
 use crate::model::{
-    CapabilityName, Change, ChangeKind, CheckId, CheckInfo, CheckKind, Context, Deselected, Digest, Encoder, Entry,
-    EntryKind, EnvironmentMode, Mount, PackName, Passed, PlanRow, Probe, ScenarioName, Scope, Secrets, Severity,
+    Capability, CapabilityName, Change, ChangeKind, CheckId, CheckInfo, CheckKind, Context, Deselected, Digest,
+    Encoder, Entry, EntryKind, EnvironmentMode, Mount, PackName, Passed, PlanRow, Probe, ScenarioName, Scope, Secrets,
+    Severity,
 };
 use crate::native::{Environment, with_passed};
 use crate::subject::{Changes, Kind, Revision, Snapshot};
@@ -211,6 +212,8 @@ pub struct About<'a> {
     pub base: Option<&'a Base>,
     /// The branch that is checked out, where one is.
     pub branch: Option<&'a str>,
+    /// What this machine has, as far as it was found out. None as long as nothing was: then it has everything.
+    pub capabilities: Option<&'a [Capability]>,
     /// The most that a check may use of each.
     pub ceilings: config::Limits,
     /// The user's key, where there is one: what was passed to commands is compared under it.

@@ -2,7 +2,7 @@
 
 use super::{About, ordered};
 use crate::config::{Body, Check, Config, Scenario};
-use crate::model::{CheckId, Deselected};
+use crate::model::{Capability, CapabilityName, CheckId, Deselected, State};
 use std::collections::BTreeSet;
 
 /// What is asked for of a scenario.
@@ -49,12 +49,21 @@ fn deselected(check: &Check, scenario: &Scenario, about: &About<'_>, request: &R
     if check.when.paths.as_ref().is_some_and(|globs| !about.touched(|path| globs.matches(path))) {
         return Some(Deselected::NoSuchPath);
     }
+    if !check.when.capabilities.iter().all(|name| about.has(name)) {
+        return Some(Deselected::NoCapability);
+    }
     // A revision lies in no folder that a command could run in.
     let command = matches!(check.body, Body::Command(_));
     (command && about.snapshot.revision).then_some(Deselected::Revision)
 }
 
 impl About<'_> {
+    /// Whether this machine has a capability. What nobody can say is no yes.
+    fn has(&self, name: &CapabilityName) -> bool {
+        let there = |known: &Capability| known.name == *name && known.state == State::Present;
+        self.capabilities.is_none_or(|capabilities| capabilities.iter().any(there))
+    }
+
     /// Whether a path that fits changed since the base, or is there where there is no base.
     fn touched(&self, fits: impl Fn(&str) -> bool) -> bool {
         if let Some(base) = self.base {

@@ -259,6 +259,7 @@ pub fn deselected(why: Deselected) -> &'static str {
         Deselected::OtherScenario => "its `when` is for other scenarios",
         Deselected::OtherBranch => "its `when` is for other branches",
         Deselected::NoSuchPath => "no path of its `when` changed",
+        Deselected::NoCapability => "a capability of its `when` is not there",
         Deselected::Unchanged => "nothing changed that it is about",
         Deselected::NotApplicable => "declared not applicable",
     }
