@@ -38,7 +38,10 @@ fn a_scoped_run_is_for_looking_closer_and_no_gate() {
     let document = json(&project, &["--only", "b"]);
     assert_eq!((&document["exit_code"], &document["record"]["verdict"]["outcome"]), (&json!(1), &json!("failed")));
     assert!(project.run(&["show"]).exits(0).stdout.contains("scoped: less ran"));
-    assert!(project.run(&["log", "-n", "1"]).exits(0).stdout.contains("failed"));
+    let log = project.run(&["log"]).exits(0).stdout;
+    assert!(log.lines().all(|line| line.ends_with("  scoped")) && log.contains("failed"), "{log}");
+    project.run(&["verify"]).exits(1);
+    assert!(!project.run(&["log", "-n", "1"]).exits(0).stdout.contains("scoped"));
     // Nothing left is nothing verified.
     assert_eq!(json(&project, &["--skip", "a,b,c"])["record"]["verdict"]["outcome"], "empty");
 }
@@ -250,7 +253,8 @@ fn a_declaration_runs_nothing_and_is_seen_everywhere() {
     project.script("never", "touch ran");
     insta::assert_snapshot!(project.run(&["verify", "--na", " only words changed "]).exits(0).shown());
     assert!(!project.path("ran").exists());
-    assert!(project.run(&["log"]).exits(0).stdout.contains("not_applicable"));
+    let log = project.run(&["log"]).exits(0).stdout;
+    assert!(log.contains("not_applicable") && log.contains("declared: only words changed"), "{log}");
     assert!(project.run(&["show"]).exits(0).stdout.contains("declared not applicable: only words changed"));
     let record: Value = serde_json::from_str(&project.run(&["show", "--json"]).exits(0).stdout).unwrap();
     assert_eq!(record["record"]["verdict"]["not_applicable"], "only words changed");

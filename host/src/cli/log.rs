@@ -28,9 +28,14 @@ pub(super) fn log(folder: &Path, options: &Log, printer: &Printer) -> Result<u8,
     for run in runs {
         let digest = run.verdict_digest.as_deref().unwrap_or("no verdict");
         let digest = digest.get(.."blake3:".len() + 12).unwrap_or(digest);
+        let note = match &run.not_applicable {
+            Some(reason) => format!("  declared: {}", escape(reason)),
+            None if run.scoped => "  scoped".to_owned(),
+            None => String::new(),
+        };
         let _ = writeln!(
             text,
-            "{}  {}  {:<14} {:<16} {}",
+            "{}  {}  {:<14} {:<16} {}{note}",
             escape(&run.run),
             escape(&run.started),
             escape(&run.outcome),

@@ -100,6 +100,10 @@ pub struct Summary {
     pub outcome: String,
     /// Of its verdict.
     pub verdict_digest: Option<String>,
+    /// Whether less ran than the scenario asks for, so that it is no gate.
+    pub scoped: bool,
+    /// Why the scenario does not apply, where a person declared so.
+    pub not_applicable: Option<String>,
 }
 
 /// The database of one repository.
@@ -234,8 +238,17 @@ impl Store {
     /// The newest runs first, at most `limit`.
     pub fn list(&self, limit: u32) -> Result<Vec<Summary>, StoreError> {
         self.attempt(|connection| {
+            // A record that is damaged is listed by what is beside it.
+            let query = "SELECT id, started, scenario, outcome, verdict_digest,
+                    whole IS NOT NULL AND EXISTS (
+                        SELECT 1 FROM json_each(whole, '$.verdict.plan')
+                        WHERE json_extract(value, '$.deselected') IN ('revision', 'only', 'skip')),
+                    json_extract(whole, '$.verdict.not_applicable')
+                FROM (SELECT *, iif(json_valid(CAST(record AS TEXT)), CAST(record AS TEXT), NULL) AS whole FROM run
+                    ORDER BY seq DESC LIMIT ?1)
+                ORDER BY seq DESC";
             connection
-                .prepare("SELECT id, started, scenario, outcome, verdict_digest FROM run ORDER BY seq DESC LIMIT ?1")?
+                .prepare(query)?
                 .query_map([limit], |row| {
                     Ok(Summary {
                         run: row.get(0)?,
@@ -243,6 +256,8 @@ impl Store {
                         scenario: row.get(2)?,
                         outcome: row.get(3)?,
                         verdict_digest: row.get(4)?,
+                        scoped: row.get(5)?,
+                        not_applicable: row.get(6)?,
                     })
                 })?
                 .collect()
