@@ -76,6 +76,10 @@ fn header(record: &Record) -> String {
     for pack in &record.packs {
         line("pack", &format!("{} {}, {}", pack.name, pack.version, pack.digest));
     }
+    if let Some(spec) = &record.verdict.subject.spec {
+        let version = record.spec_version.map(|version| format!(", {version}")).unwrap_or_default();
+        line("spec", &format!("{}{version}", spec.digest));
+    }
     line("host", &record.host);
     line("engine", &record.engine);
     text.push('\n');

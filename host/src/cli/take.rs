@@ -10,7 +10,7 @@ use crate::plan::Base;
 use crate::run::Sources;
 use crate::subject::git::Repository;
 use crate::subject::{
-    Changes, Committed, Entry, Kind, Memory, Objects, Over, Patience, Snapshot, Workspace, kind_of_mode,
+    Changes, Committed, Entry, Kind, Memory, Objects, Over, Patience, Snapshot, Specification, Workspace, kind_of_mode,
 };
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -191,7 +191,7 @@ impl Taken {
     }
 
     /// The specification as it was committed. Refused while it is another one in the tree.
-    pub(super) fn spec(&self) -> Result<Option<Vec<Committed>>, CliError> {
+    pub(super) fn spec(&self) -> Result<Option<Specification>, CliError> {
         let Config { spec: Some(spec), .. } = &self.project.config else { return Ok(None) };
         let Some(commit) = self.snapshot.commit.as_deref() else {
             return Err(CliError::usage("there is a specification, and no commit that it could be in")
@@ -233,7 +233,9 @@ impl Taken {
                     .hint("correct `paths` of `[spec]`, or commit what it names"));
                 }
             }
-            return Ok(Some(committed));
+            let below = |folder: &str| spec.paths.may_match_below(folder);
+            let version = self.workspace.spec_version(commit, |path| spec.paths.matches(path), below)?;
+            return Ok(version.map(|version| Specification::new(committed, version)));
         }
         let names: Vec<String> =
             differing.iter().take(NAMED).map(|path| String::from_utf8_lossy(path).escape_debug().to_string()).collect();

@@ -85,7 +85,7 @@ pub(super) fn verify(folder: &Path, options: &Verify, printer: &Printer) -> Resu
         workspace,
         snapshot,
         base: base.as_ref(),
-        spec: spec.as_deref(),
+        spec: spec.as_ref(),
         claim: None,
         packs: &packs,
         capabilities: &probes,

@@ -49,6 +49,8 @@ pub enum Context {
     Listing,
     /// What a logic check observed.
     Observations,
+    /// The files of a specification.
+    Specification,
 }
 
 impl Context {
@@ -69,6 +71,7 @@ impl Context {
             Self::Key => "probity 2026-12-01 logic check key v1",
             Self::Listing => "probity 2026-12-01 listing of a folder v1",
             Self::Observations => "probity 2026-12-01 observations v1",
+            Self::Specification => "probity 2026-12-01 specification v1",
         }
     }
 }

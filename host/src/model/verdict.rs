@@ -9,6 +9,7 @@ use super::{
     RunOutcome, ScenarioName, Severity, to_canonical,
 };
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// The form of a verdict, as its `schema` says.
 pub const VERDICT_SCHEMA: &str = "probity/verdict/1";
@@ -42,6 +43,31 @@ pub struct Subject {
     pub commit: Option<String>,
     /// The commit that it was compared with, where there was one.
     pub base: Option<String>,
+    /// The specification that it was held against. Absent where there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spec: Option<Spec>,
+}
+
+/// A specification.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spec {
+    /// Of its files as they were committed.
+    pub digest: Digest,
+}
+
+/// How often a specification was changed until a commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SpecVersion {
+    /// The number of commits, on the line of first parents, that touch one of its files.
+    pub number: u64,
+    /// Whether there may be more: the line could not be followed to its beginning, as in a shallow clone.
+    pub at_least: bool,
+}
+
+impl fmt::Display for SpecVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "version {}{}", self.number, if self.at_least { " or later" } else { "" })
+    }
 }
 
 /// One check of the plan: what was decided about it before the run.
@@ -235,6 +261,9 @@ pub struct Record {
     pub host: String,
     /// Whether the working tree differed from the commit. None outside version control.
     pub dirty: Option<bool>,
+    /// The version of the specification, where there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spec_version: Option<SpecVersion>,
     /// Where the subject is open: links that lead out of the tree, and what this user cannot read or list; at most the
     /// first hundred. Absent where it is closed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

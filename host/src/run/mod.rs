@@ -16,12 +16,12 @@ pub use sources::Sources;
 use crate::guest::Pack;
 use crate::model::{
     CheckId, CheckKind, CheckOutcome, Class, Digest, ErrorKind, Event, Exit, PackName, Passed, Record, RecordRow, Row,
-    RunId, RunOutcome, Secrets, Severity, SkipReason, Subject, UsedPack, VERDICT_SCHEMA, Verdict,
+    RunId, RunOutcome, Secrets, Severity, SkipReason, Spec, Subject, UsedPack, VERDICT_SCHEMA, Verdict,
 };
 use crate::native::{self, Ending, Environment, Job, Probes, RESULT_VARIABLE, ResultFile, Stop};
 use crate::plan::{Base, Plan, Unit, Work};
 use crate::store::Logs;
-use crate::subject::{Committed, Over, Snapshot, SnapshotError, Workspace};
+use crate::subject::{Over, Snapshot, SnapshotError, Specification, Workspace};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
@@ -43,8 +43,8 @@ pub struct Surroundings<'a> {
     pub snapshot: &'a Snapshot,
     /// What it is compared with, where there is such a thing.
     pub base: Option<&'a Base>,
-    /// The specification as it was committed, where there is one: sorted bytewise by path.
-    pub spec: Option<&'a [Committed]>,
+    /// The specification as it was committed, where there is one.
+    pub spec: Option<&'a Specification>,
     /// What an author claims, for whoever asks about that.
     pub claim: Option<&'a Claim>,
     /// The packs, by their names in the configuration.
@@ -127,6 +127,7 @@ pub fn execute(plan: &Plan, around: &Surroundings<'_>, sink: &mut dyn FnMut(&Eve
             tree: around.snapshot.tree,
             commit: around.snapshot.commit.clone(),
             base: around.base.and_then(|base| base.revision.commit.clone()),
+            spec: around.spec.map(|spec| Spec { digest: spec.digest }),
         },
         scenario: plan.scenario.clone(),
         fail_fast: plan.fail_fast,
@@ -148,6 +149,7 @@ pub fn execute(plan: &Plan, around: &Surroundings<'_>, sink: &mut dyn FnMut(&Eve
         tree: around.workspace.root.to_string_lossy().into_owned(),
         host: around.host.clone(),
         dirty: around.snapshot.dirty,
+        spec_version: around.spec.map(|spec| spec.version),
         open: around.snapshot.open().into_iter().take(MAX_NAMED).collect(),
         unproven: around.snapshot.unproven.iter().take(MAX_NAMED).cloned().collect(),
         moved,

@@ -44,7 +44,7 @@ impl Runner<'_> {
             shown.committed(Mount::Base, &base.revision.entries, objects)?;
         }
         if let (Some(spec), Some(objects)) = (self.around.spec, &objects) {
-            shown.committed(Mount::Spec, spec, objects)?;
+            shown.committed(Mount::Spec, &spec.files, objects)?;
         }
         if let Some(claim) = self.around.claim {
             shown.folder(Mount::Claim, &claim.root, &claim.entries);

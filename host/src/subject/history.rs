@@ -14,7 +14,7 @@ pub(super) struct Commit {
     /// The id of its tree.
     pub(super) tree: String,
     /// The ids of its parents, in their order.
-    parents: Vec<String>,
+    pub(super) parents: Vec<String>,
     /// When it was made, by whoever made it: seconds since 1970. Good for an order to walk in and nothing else.
     date: i64,
 }

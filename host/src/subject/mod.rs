@@ -22,6 +22,7 @@ mod patience;
 mod pieces;
 mod revision;
 mod snapshot;
+mod specification;
 mod trees;
 
 pub use changes::Changes;
@@ -34,3 +35,4 @@ pub use patience::{Over, Patience};
 pub use pieces::Pieces;
 pub use revision::{Objects, Revision, kind_of_mode};
 pub use snapshot::{Snapshot, Workspace};
+pub use specification::{Specification, spec_digest};

@@ -1,7 +1,7 @@
 //! The trees of a commit, read object by object, each hashed and compared with its id: what is said of a commit is what
 //! its id stands for, whatever the repository holds.
 
-use super::git::{Committed, GitError, Repository};
+use super::git::{Batch, Committed, GitError, Repository};
 use super::history;
 use crate::model::hex;
 use std::collections::{HashSet, VecDeque};
@@ -12,7 +12,7 @@ pub(super) const AHEAD: usize = 64;
 
 /// The most entries of a commit. A few objects can say that they hold each other many times over; the largest
 /// repositories that are known have half a million files.
-const MOST: usize = 2_000_000;
+pub(super) const MOST: usize = 2_000_000;
 
 /// The longest path, in bytes: what Linux takes.
 pub(super) const LONGEST: usize = 4096;
@@ -20,7 +20,8 @@ pub(super) const LONGEST: usize = 4096;
 /// The largest tree object that is read: a folder with more than a million names.
 const LARGEST: u64 = 64 << 20;
 
-const FOLDER: u32 = 0o40_000;
+/// The mode of a folder.
+pub(super) const FOLDER: u32 = 0o40_000;
 
 /// Everything in the tree of a commit, by its full id in hexadecimal: sorted bytewise by path, without sizes.
 pub(super) fn committed(repository: &Repository, commit: &str) -> Result<Vec<Committed>, GitError> {
@@ -38,14 +39,7 @@ pub(super) fn committed(repository: &Repository, commit: &str) -> Result<Vec<Com
             }
         }
         asked -= 1;
-        let tree = batch.answer("tree", &id, |_, contents| {
-            let mut tree = Vec::new();
-            contents.take(LARGEST + 1).read_to_end(&mut tree)?;
-            Ok(tree)
-        })?;
-        if tree.len() as u64 > LARGEST {
-            return Err(refuse(&id, "is too large"));
-        }
+        let tree = read(&mut batch, &id)?;
         for (mode, name, id) in parse(&tree, commit.len()).map_err(|why| refuse(&id, &why))? {
             let path = [&folder[..], name].concat();
             if path.len() > LONGEST {
@@ -63,6 +57,19 @@ pub(super) fn committed(repository: &Repository, commit: &str) -> Result<Vec<Com
     }
     entries.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(entries)
+}
+
+/// Takes the answer to a question for a tree.
+pub(super) fn read(batch: &mut Batch, id: &str) -> Result<Vec<u8>, GitError> {
+    let tree = batch.answer("tree", id, |_, contents| {
+        let mut tree = Vec::new();
+        contents.take(LARGEST + 1).read_to_end(&mut tree)?;
+        Ok(tree)
+    })?;
+    if tree.len() as u64 > LARGEST {
+        return Err(GitError::Tree { id: id.to_owned(), why: "is too large".to_owned() });
+    }
+    Ok(tree)
 }
 
 /// One line of a tree: mode, name, id in hexadecimal.
