@@ -107,7 +107,10 @@ impl Project {
     /// The binary as a user who may do nothing in particular, if this one is root; everybody may look at the project.
     pub fn as_nobody(&self, arguments: &[&str]) -> Command {
         let copy = self.folder.path().join("probity");
-        fs::copy(env!("CARGO_BIN_EXE_probity"), &copy).unwrap();
+        // By another process: a file that this one has open for writing, children of other tests hold for a moment, and it
+        // could not be executed.
+        let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_probity")).arg(&copy).status().unwrap();
+        assert!(copied.success());
         fs::set_permissions(self.folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let mut command = self.environment(Command::new(copy));
         command.args(arguments).env("HOME", "/nonexistent").env("PATH", "/usr/bin:/bin");
