@@ -1,7 +1,7 @@
 """Measures Probity against peers and floors in the same run, and writes docs/benchmarks.md.
 
-Every row is a ratio of medians taken by hyperfine, one after the other on the same machine, so that a slow machine is
-slow for both sides.
+Every row is a ratio of medians taken by hyperfine, one after the other or in turns on the same machine, so that a slow
+machine is slow for both sides.
 """
 
 import json
@@ -21,6 +21,13 @@ NATIVE = ROOT / "checks/target/native/examples/native"
 PACK = ROOT / "checks/target/packs/hygiene.wasm"
 WALK = ROOT / "target/bench/walk.wasm"
 NATIVE_WALK = ROOT / "checks/target/native/examples/walk"
+# Peers as tests/bench/run installs them, and how each runs all of its checks on all files.
+PEERS = ROOT / "target/bench/peers"
+RUN_ALL = {
+    "prek": "run --all-files",
+    "pre-commit": "run --all-files",
+    "lefthook": "run pre-commit --all-files --force",
+}
 CHECKS = ["conflict-markers", "trailing-whitespace", "final-newline", "large-files"]
 RUNS = os.environ.get("RUNS", "15")
 
@@ -36,6 +43,19 @@ def median(command, folder, environment, prepare=None, ignore_failure=False):
         call.append(command)
         subprocess.run(call, cwd=folder, env=environment, check=True, stdout=subprocess.DEVNULL)
         return json.load(open(export.name))["results"][0]["median"] * 1000
+
+
+def turns(commands, folder, environment):
+    """The median of each of several commands, in milliseconds. They take turns, so that what slows the machine for a
+    while slows all of them; the first turn of each does not count."""
+    times = {name: [] for name in commands}
+    for _ in range(1 + int(RUNS)):
+        with tempfile.NamedTemporaryFile(suffix=".json") as export:
+            call = ["hyperfine", "-N", "--style", "none", "--runs", "1", "--export-json", export.name]
+            subprocess.run(call + list(commands.values()), cwd=folder, env=environment, check=True, stdout=subprocess.DEVNULL)
+            for name, result in zip(commands, json.load(open(export.name))["results"]):
+                times[name].append(result["median"] * 1000)
+    return {name: middle(taken[1:]) for name, taken in times.items()}
 
 
 def tree(folder, files):
@@ -67,12 +87,43 @@ def logic(check):
     )
 
 
+def no_ops(folder, count):
+    """Configures the same checks for Probity and its peers: so many that do nothing, one after the other."""
+    config(folder, "[verify]\ncommands = [" + ", ".join(['["/bin/true"]'] * count) + "]\n")
+    names = [f"check-{number}" for number in range(count)]
+    hook = {"language": "system", "entry": "/bin/true", "pass_filenames": False, "always_run": True}
+    hooks = [{"id": name, "name": name} | hook for name in names]
+    lefthook = {"parallel": False, "commands": {name: {"run": "/bin/true"} for name in names}}
+    # What is JSON is YAML too.
+    (folder / ".pre-commit-config.yaml").write_text(json.dumps({"repos": [{"repo": "local", "hooks": hooks}]}))
+    (folder / "lefthook.yml").write_text(json.dumps({"pre-commit": lefthook}))
+
+
+def installed(environment):
+    """The program and the version of each peer that tests/bench/run could install."""
+    found = {}
+    for name in RUN_ALL:
+        program = PEERS / "bin" / name
+        if name == "lefthook":
+            # The program itself: what is in `bin` is a script that starts it.
+            program = next(PEERS.glob("lib/python*/site-packages/lefthook/bin/*/lefthook"), program)
+        try:
+            run = subprocess.run([program, "--version"], env=environment, capture_output=True, check=True, text=True)
+            found[name] = (program, re.search(r"[0-9]+(\.[0-9]+)+", run.stdout)[0])
+        except (OSError, subprocess.CalledProcessError):
+            print(f"note: {name} does not run, and is left out", file=sys.stderr)
+    return found
+
+
 class Table:
     def __init__(self):
         self.lines = []
 
-    def section(self, title, head):
-        self.lines += ["", f"## {title}", "", "| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
+    def section(self, title, head, note=None):
+        self.lines += ["", f"## {title}", ""]
+        if note:
+            self.lines += [note, ""]
+        self.lines += ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
 
     def row(self, *cells):
         cells = [f"{cell:.1f} ms" if isinstance(cell, float) else str(cell) for cell in cells]
@@ -90,8 +141,9 @@ def main():
         place = Path(place)
         environment = {"PATH": os.environ["PATH"], "HOME": str(place / "home"), "LC_ALL": "C.UTF-8"}
         (place / "home").mkdir()
-        start(table, place, environment)
-        commands(table, place, environment)
+        peers = installed(environment)
+        start(table, place, environment, peers)
+        commands(table, place, environment, peers)
         sandbox(table, place, environment)
         view(table, place, environment)
         snapshot(table, place, environment)
@@ -107,29 +159,71 @@ def main():
     (ROOT / "docs/benchmarks.md").write_text("\n".join(head + table.lines) + "\n")
 
 
-def start(table, place, environment):
-    table.section("Start", ["what", "time", "against", "its time", "ratio"])
-    ours = median(f"{PROBITY} --version", place, environment)
-    floor = median("true", place, environment)
-    table.row("`probity --version`", ours, "`true`", floor, ratio(ours, floor))
+def start(table, place, environment, peers):
+    table.section("Start", ["what", "time", "against", "its time", "ratio", "aim: ahead"])
+    calls = {"probity": f"{PROBITY} --version", "floor": "true"}
+    calls |= {name: f"{program} --version" for name, (program, _) in peers.items()}
+    times = turns(calls, place, environment)
+    ours, floor = times["probity"], times["floor"]
+    table.row("`probity --version`", ours, "`true`", floor, ratio(ours, floor), "")
+    side_by_side(table, "`probity --version`", times, peers)
 
 
-def commands(table, place, environment):
+def side_by_side(table, what, times, peers):
+    """A row for each peer, from one round of turns."""
+    ours = times["probity"]
+    for name in RUN_ALL:
+        if name in peers:
+            aim = "met" if ours < times[name] else "not met"
+            table.row(what, ours, f"{name} {peers[name][1]}", times[name], ratio(ours, times[name]), aim)
+        else:
+            table.row(what, ours, name, "could not be installed", "", "not measured")
+
+
+def commands(table, place, environment, peers):
+    calls = ", ".join(f"`{name} {arguments}`" for name, arguments in RUN_ALL.items())
     table.section(
-        "Ten command checks that do nothing",
-        ["tree", "`probity verify`", "a shell loop of the same ten", "for each check above the floor"],
+        "Command checks that do nothing, side by side",
+        ["what", "`probity verify`", "against", "its time", "ratio", "aim: ahead"],
+        "The same repository with everything committed, and `/bin/true` for every check. The programs take turns, and each "
+        f"runs its checks one after the other, as it does by default: {calls}.",
     )
-    loop = place / "loop.sh"
-    loop.write_text("for i in 1 2 3 4 5 6 7 8 9 10; do /bin/true; done\n")
+    floors = []
     for files in (10, 1000, 10000):
-        folder = place / f"commands-{files}"
-        folder.mkdir()
-        tree(folder, files)
-        config(folder, "[verify]\ncommands = [" + ", ".join(['["/bin/true"]'] * 10) + "]\n")
-        repository(folder, environment)
-        ours = median(f"{PROBITY} verify", folder, environment)
-        floor = median(f"sh {loop}", folder, environment)
-        table.row(f"{files:,} files", ours, floor, (ours - floor) / 10)
+        ours, floor = {}, {}
+        for count, checks in ((1, "one check"), (10, "ten checks")):
+            folder = place / f"commands-{files}-{count}"
+            folder.mkdir()
+            tree(folder, files)
+            no_ops(folder, count)
+            repository(folder, environment)
+            # What was written a moment ago could be written again without a trace, and is not remembered.
+            time.sleep(2.5)
+            loop = place / f"loop-{count}.sh"
+            loop.write_text("for i in " + " ".join(map(str, range(count))) + "; do /bin/true; done\n")
+            calls = {"probity": f"{PROBITY} verify", "floor": f"sh {loop}"}
+            if files >= 1000:
+                calls |= {name: f"{program} {RUN_ALL[name]}" for name, (program, _) in peers.items()}
+            times = turns(calls, folder, environment)
+            ours[count], floor[count] = times["probity"], times["floor"]
+            if files >= 1000:
+                side_by_side(table, f"{checks}, {files:,} files", times, peers)
+        each = (ours[10] - floor[10]) / 10
+        further = (ours[10] - ours[1] - (floor[10] - floor[1])) / 9
+        floors.append((f"{files:,} files", ours[10], floor[10], each, "met" if each <= 3 else "not met", further))
+    table.section(
+        "Ten command checks that do nothing, above the floor",
+        [
+            "tree",
+            "`probity verify`",
+            "a shell loop of the same ten",
+            "for each check above the floor",
+            "aim: 3 ms or less",
+            "for each after the first, above the floor",
+        ],
+    )
+    for row in floors:
+        table.row(*row)
 
 
 def sandbox(table, place, environment):
