@@ -23,6 +23,7 @@ mod ledger;
 mod logic;
 mod mounts;
 mod readme;
+mod requirements;
 mod results;
 mod secrets;
 mod selection;
