@@ -1,12 +1,13 @@
 //! `[capabilities.NAME]`: what is written, and what it means. Nothing is probed here.
 
-use super::diagnostic::{Diagnostic, MAX_SHOWN, quote};
+use super::diagnostic::{Diagnostic, quote};
 use super::file::{Argv, TIMEOUT_HELP, argv, field};
+use super::known::Names;
 use super::reader::{At, Field, Keys, Reader, Span, entries, get, list};
 use super::suggest::did_you_mean;
 use super::{Capability, names, resolve};
 use crate::model::{CapabilityName, Os, Probe, Version};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 use toml::de::DeTable;
 
@@ -168,52 +169,11 @@ pub(super) fn waits(probe: &Probe) -> Option<Duration> {
 }
 
 /// What checks may need: every capability, also one that has mistakes.
-pub(super) struct Names<'a> {
-    /// In declared order.
-    declared: Vec<&'a str>,
-    sorted: BTreeSet<&'a str>,
-    unreadable: &'a BTreeSet<String>,
-}
-
-impl<'a> Names<'a> {
-    pub(super) fn new(files: &'a [FileCapability], unreadable: &'a BTreeSet<String>) -> Self {
-        let declared: Vec<&str> = files.iter().map(|file| file.name.value.as_str()).collect();
-        Self { sorted: declared.iter().copied().collect(), declared, unreadable }
-    }
-
-    /// Names that are all known, each once. Reports the others.
-    pub(super) fn all(&self, items: &[At<String>], diagnostics: &mut Vec<Diagnostic>) -> Option<Vec<CapabilityName>> {
-        let before = diagnostics.len();
-        let mut seen: BTreeMap<&str, &Span> = BTreeMap::new();
-        let mut all = Vec::new();
-        for item in items {
-            if let Some(first) = seen.insert(&item.value, &item.span) {
-                let title = format!("{} is named twice", quote(&item.value));
-                let diagnostic = Diagnostic::new(item.span.clone(), title).also(first.clone(), "here first");
-                diagnostics.push(diagnostic.help("remove one of them"));
-            } else if !self.sorted.contains(item.value.as_str()) && !self.unreadable.contains(&item.value) {
-                // Suggestions take time that grows with the names there are, and few of so many mistakes are shown.
-                let crowded = diagnostics.len() > MAX_SHOWN;
-                diagnostics.push(self.unknown(item, crowded));
-            }
-            // One with a name that is none has been reported where it is declared.
-            all.extend(item.value.parse::<CapabilityName>().ok());
-        }
-        (diagnostics.len() == before).then_some(all)
-    }
-
-    fn unknown(&self, item: &At<String>, crowded: bool) -> Diagnostic {
-        let diagnostic = Diagnostic::new(item.span.clone(), format!("there is no capability {}", quote(&item.value)));
-        if crowded {
-            return diagnostic;
-        }
-        match did_you_mean(&item.value, self.declared.iter().copied()) {
-            Some(meant) => diagnostic.help(format!("did you mean {}?", quote(meant))),
-            None if self.declared.is_empty() => {
-                let name = if item.value.parse::<CapabilityName>().is_ok() { &item.value } else { "NAME" };
-                diagnostic.help(format!("declare it, for example:\n\n[capabilities.{name}]\nprogram = \"docker\""))
-            }
-            None => diagnostic.help(format!("the capabilities are {}", list(&self.declared))),
-        }
-    }
+pub(super) fn declared<'a>(files: &'a [FileCapability], unreadable: &'a BTreeSet<String>) -> Names<'a> {
+    let declare = |name: &str| {
+        let name = if name.parse::<CapabilityName>().is_ok() { name } else { "NAME" };
+        format!("declare it, for example:\n\n[capabilities.{name}]\nprogram = \"docker\"")
+    };
+    let declared = files.iter().map(|file| file.name.value.as_str().into()).collect();
+    Names::new("capability", declare, declared, unreadable)
 }

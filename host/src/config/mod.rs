@@ -18,6 +18,7 @@ mod file;
 mod globs;
 mod json;
 mod keys;
+mod known;
 mod load;
 mod names;
 mod pack;

@@ -3,11 +3,12 @@
 //! Must not report a mistake that only follows from one that has been reported: a value that is absent because it
 //! was wrong is not missing.
 
-use super::capability::{self, Names};
+use super::capability;
 use super::diagnostic::{Diagnostic, MAX_SHOWN, quote};
 use super::duration::parse_duration;
 use super::environment::Marked;
 use super::file::{Argv, File, FileCheck, FileLimits, FileScenario, FileSize, FileSpec, FileVerify, FileWhen, Pairs};
+use super::known::Names;
 use super::reader::{At, Field, Span, get, list, unsupported};
 use super::size::parse_size;
 use super::suggest::did_you_mean;
@@ -15,7 +16,7 @@ use super::{
     Body, Check, Command, Config, EXAMPLE, Globs, Invalid, Limits, Logic, Scenario, Source, Spec, TestsOf, When,
     environment, exits, names, pack,
 };
-use crate::model::{CheckId, PackName, ScenarioName, Severity};
+use crate::model::{CapabilityName, CheckId, PackName, ScenarioName, Severity};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -68,17 +69,11 @@ fn verify_id(index: usize) -> String {
     format!("verify-{}", index + 1)
 }
 
-/// What scenarios may name: every check, also one that has mistakes.
+/// What is declared and may be named elsewhere.
 struct Known<'a> {
-    /// In declared order.
-    ids: Vec<Cow<'a, str>>,
-    sorted: BTreeSet<Cow<'a, str>>,
-    /// The commands of `[verify]` cannot be counted.
-    verify_unreadable: bool,
-    unreadable: &'a BTreeSet<String>,
-    /// The scenarios, with the one that is meant where none is written.
-    scenarios: Vec<&'a str>,
-    /// What `needs` may name.
+    checks: Names<'a>,
+    /// With the one that is meant where none is written.
+    scenarios: Names<'a>,
     capabilities: Names<'a>,
 }
 
@@ -87,21 +82,24 @@ impl<'a> Known<'a> {
         let commands = file.verify.commands.as_ref().map(|field| field.value.as_ref().map(|list| list.value.len()));
         let short = (0..commands.flatten().unwrap_or(0)).map(|index| Cow::Owned(verify_id(index)));
         let long = file.checks.iter().map(|check| Cow::Borrowed(check.id.value.as_str()));
-        let ids: Vec<_> = short.chain(long).collect();
-        let sorted = ids.iter().cloned().collect();
-        let mut scenarios: Vec<_> = file.scenarios.iter().map(|scenario| scenario.name.value.as_str()).collect();
-        if !scenarios.contains(&DEFAULT) {
-            scenarios.push(DEFAULT);
+        let declare = |_: &str| "declare it in `[checks.NAME]`".to_owned();
+        let checks = Names::new("check", declare, short.chain(long).collect(), &file.unreadable);
+        let mut scenarios: Vec<Cow<'_, str>> =
+            file.scenarios.iter().map(|scenario| scenario.name.value.as_str().into()).collect();
+        if !scenarios.iter().any(|name| name == DEFAULT) {
+            scenarios.push(DEFAULT.into());
         }
-        let capabilities = Names::new(&file.capabilities, &file.unreadable);
-        let verify_unreadable = commands == Some(None);
-        Self { ids, sorted, verify_unreadable, unreadable: &file.unreadable, scenarios, capabilities }
-    }
-
-    fn has(&self, id: &str) -> bool {
-        self.sorted.contains(id)
-            || self.unreadable.contains(id)
-            || (self.verify_unreadable && id.starts_with("verify-"))
+        Self {
+            // The commands of `[verify]` that cannot be read cannot be counted.
+            checks: checks.uncounted((commands == Some(None)).then_some("verify-")),
+            scenarios: Names::new(
+                "scenario",
+                |_| "declare it in `[scenarios.NAME]`".to_owned(),
+                scenarios,
+                &file.unreadable,
+            ),
+            capabilities: capability::declared(&file.capabilities, &file.unreadable),
+        }
     }
 }
 
@@ -181,8 +179,7 @@ fn check(
     let id = names::id("check", &file.id, diagnostics);
     let timeout = get(file.timeout.as_ref()).and_then(|timeout| duration(timeout, diagnostics));
     let after = get(file.after.as_ref()).map_or(Some(Vec::new()), |after| members(&after.value, known, diagnostics));
-    let needs =
-        get(file.needs.as_ref()).map_or(Some(Vec::new()), |needs| known.capabilities.all(&needs.value, diagnostics));
+    let needs = get(file.needs.as_ref()).map_or(Some(Vec::new()), |needs| needed(&needs.value, known, diagnostics));
     let blocking = get(file.blocking.as_ref()).is_none_or(|blocking| blocking.value);
     let files = get(file.files.as_ref()).and_then(|files| self::files(files, diagnostics));
     let allow_empty = get(file.allow_empty.as_ref()).is_some_and(|allow| allow.value);
@@ -309,23 +306,13 @@ fn when(file: &At<FileWhen>, known: &Known<'_>, diagnostics: &mut Vec<Diagnostic
     let list =
         |field: &Option<Field<Vec<At<String>>>>| get(field.as_ref()).filter(|list| !list.value.is_empty()).cloned();
     let scenarios = list(&file.value.scenarios).map(|names| {
-        let one = |name: &At<String>| {
-            if !known.scenarios.contains(&name.value.as_str()) {
-                let diagnostic =
-                    Diagnostic::new(name.span.clone(), format!("there is no scenario {}", quote(&name.value)));
-                diagnostics.push(match did_you_mean(&name.value, known.scenarios.iter().copied()) {
-                    Some(meant) => diagnostic.help(format!("did you mean {}?", quote(meant))),
-                    None => diagnostic.help(format!("the scenarios are {}", self::list(&known.scenarios))),
-                });
-            }
-            name.value.parse().ok()
-        };
-        names.value.iter().filter_map(one).collect()
+        names.value.iter().for_each(|name| known.scenarios.know(name, diagnostics));
+        names.value.iter().filter_map(|name| name.value.parse().ok()).collect()
     });
     let branches = list(&file.value.branches).and_then(|names| globs(&names.value, diagnostics));
     let paths = list(&file.value.paths).and_then(|paths| globs(&paths.value, diagnostics));
     let capabilities = list(&file.value.capabilities);
-    let capabilities = capabilities.map_or(Some(Vec::new()), |names| known.capabilities.all(&names.value, diagnostics));
+    let capabilities = capabilities.map_or(Some(Vec::new()), |names| needed(&names.value, known, diagnostics));
     (diagnostics.len() == before).then_some(When { scenarios, branches, paths, capabilities: capabilities? })
 }
 
@@ -585,39 +572,12 @@ fn circles(checks: &[FileCheck], diagnostics: &mut Vec<Diagnostic>) {
     }
 }
 
-fn members(items: &[At<String>], known: &Known<'_>, diagnostics: &mut Vec<Diagnostic>) -> Option<Vec<CheckId>> {
-    let before = diagnostics.len();
-    let mut seen: BTreeMap<&str, &Span> = BTreeMap::new();
-    let mut members = Vec::new();
-    for item in items {
-        let id = item.value.as_str();
-        if let Some(first) = seen.get(id) {
-            let diagnostic = Diagnostic::new(item.span.clone(), format!("{} is named twice", quote(id)));
-            diagnostics
-                .push(diagnostic.also((*first).clone(), "here first").help("a check runs once; remove one of them"));
-            continue;
-        }
-        seen.insert(id, &item.span);
-        if !known.has(id) {
-            let crowded = diagnostics.len() > MAX_SHOWN;
-            diagnostics.push(no_such_check(item, &known.ids, crowded));
-        }
-        // A check with a name that is none has been reported where it is declared.
-        members.extend(id.parse::<CheckId>().ok());
-    }
-    (diagnostics.len() == before).then_some(members)
+fn needed(items: &[At<String>], known: &Known<'_>, diagnostics: &mut Vec<Diagnostic>) -> Option<Vec<CapabilityName>> {
+    known.capabilities.all(items, "remove one of them", diagnostics)
 }
 
-fn no_such_check(item: &At<String>, ids: &[Cow<'_, str>], crowded: bool) -> Diagnostic {
-    let diagnostic = Diagnostic::new(item.span.clone(), format!("there is no check {}", quote(&item.value)));
-    if crowded {
-        return diagnostic;
-    }
-    match did_you_mean(&item.value, ids.iter().map(Cow::as_ref)) {
-        Some(meant) => diagnostic.help(format!("did you mean {}?", quote(meant))),
-        None if ids.is_empty() => diagnostic.help("declare it in `[checks.NAME]`"),
-        None => diagnostic.help(format!("the checks are {}", list(ids))),
-    }
+fn members(items: &[At<String>], known: &Known<'_>, diagnostics: &mut Vec<Diagnostic>) -> Option<Vec<CheckId>> {
+    known.checks.all(items, "a check runs once; remove one of them", diagnostics)
 }
 
 /// The scenario that is meant where none is written: all checks.
