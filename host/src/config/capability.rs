@@ -100,7 +100,10 @@ pub(super) fn resolve(file: &FileCapability, diagnostics: &mut Vec<Diagnostic>) 
         diagnostics.push(diagnostic.label("nothing is waited for").help("remove it"));
     }
     let probe = if let Some(field) = &file.probe {
-        let argv = field.value.as_ref().and_then(|argv| resolve::argv(argv, diagnostics));
+        let argv = field.value.as_ref().and_then(|argv| {
+            resolve::placeholders(argv, diagnostics);
+            resolve::argv(argv, diagnostics)
+        });
         Probe::Command { argv: argv?, timeout }
     } else if let Some(field) = &file.program {
         let program = field.value.as_ref().and_then(|program| self::program(program, diagnostics));

@@ -280,7 +280,7 @@ fn tests(pairs: &Pairs, diagnostics: &mut Vec<Diagnostic>) -> Vec<TestsOf> {
 }
 
 /// Refuses names of files where there are none to name.
-fn placeholders(argv: &At<Argv>, diagnostics: &mut Vec<Diagnostic>) {
+pub(super) fn placeholders(argv: &At<Argv>, diagnostics: &mut Vec<Diagnostic>) {
     for argument in &argv.value {
         if let Some(name) = [FILES, "{files0}", TESTS].into_iter().find(|name| argument.value.contains(name)) {
             let diagnostic = Diagnostic::new(argument.span.clone(), format!("`{name}` needs `files`"));

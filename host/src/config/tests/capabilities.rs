@@ -47,6 +47,7 @@ fn mistakes_are_told_with_what_to_write() {
         capability(""),
         capability("program = \"a\"\nos = \"linux\""),
         capability("probe = []"),
+        capability("probe = [\"a\", \"{files}\", \"{files0}\", \"{tests}\"]"),
         capability("program = \"\""),
         capability("program = \"a\"\nat-least = \">=24\""),
         capability("program = \"a\"\nat_least = \"24\""),
