@@ -16,7 +16,7 @@ Examples:
   probity doctor              try whether the walls around packs hold here
 
 Exit codes:
-  0  passed
+  0  passed, or declared not applicable
   1  failed, error, timed out, interrupted or stale
   2  nothing was verified, or the arguments or the configuration are wrong
   3  what ran was green, but it was not everything
