@@ -143,18 +143,13 @@ pub(super) fn chosen<'a>(
     selected.filter(|(_, why)| why.is_none()).map(|(check, _)| check).collect()
 }
 
-/// What the conditions of checks ask of this machine, of checks that would run otherwise. Nothing for what is no working
-/// tree: nothing runs for it.
+/// What the conditions of these checks ask of this machine. Nothing for what is no working tree: nothing runs for it.
 pub(super) fn conditions<'a>(
     config: &'a Config,
-    scenario: &Scenario,
+    chosen: &[&'a Check],
     about: About<'_>,
-    request: &Request,
 ) -> BTreeMap<&'a CapabilityName, &'a Probe> {
-    if about.snapshot.revision {
-        return BTreeMap::new();
-    }
-    let names = chosen(config, scenario, about, request).into_iter().flat_map(|check| &check.when.capabilities);
+    let names = chosen.iter().filter(|_| !about.snapshot.revision).flat_map(|check| &check.when.capabilities);
     names.filter_map(|name| Some((name, &config.capabilities.get(name)?.probe))).collect()
 }
 

@@ -55,7 +55,8 @@ pub(super) fn verify(folder: &Path, options: &Verify, printer: &Printer) -> Resu
         return Ok(super::plan::show(&taken, scenario, about, &request, options.json, printer));
     }
     let probes = prepare::probes(workspace);
-    for (name, probe) in prepare::conditions(&project.config, scenario, about, &request) {
+    let chosen = prepare::chosen(&project.config, scenario, about, &request);
+    for (name, probe) in prepare::conditions(&project.config, &chosen, about) {
         let cut = Cut { deadline: budget.patience.deadline(), stops: (&stops.0, &stops.1) };
         probes.capability(name, probe, cut);
     }
