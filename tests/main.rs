@@ -28,6 +28,7 @@ mod results;
 mod secrets;
 mod selection;
 mod settings;
+mod specification;
 mod support;
 mod trees;
 mod walls;

@@ -161,43 +161,6 @@ fn the_specification_is_as_it_was_committed() {
 }
 
 #[test]
-fn a_record_names_the_specification_and_its_version() {
-    let config = "[verify]\ncommands = [[\"true\"]]\n[spec]\npaths = [\"SPEC.md\", \"spec/**\"]\n";
-    let project = Project::with(config);
-    project.write("SPEC.md", "1").write("other", "1").committed();
-    let of = |project: &Project| {
-        let (code, document) = project.verify();
-        assert_eq!(code, 0, "{document:#}");
-        let record = document["record"].clone();
-        (record["verdict"]["subject"]["spec"]["digest"].clone(), record["spec_version"].clone())
-    };
-    // A pattern that names no file is refused, so both are there from the second commit on.
-    project.write("spec/a", "1").git(&["add", "-A"]);
-    project.git(&["commit", "-q", "-m", "two"]);
-    let (first, version) = of(&project);
-    assert_eq!(version, json!({"number": 2, "at_least": false}));
-    project.write("other", "2").git(&["commit", "-q", "-am", "another file"]);
-    assert_eq!(of(&project), (first.clone(), version.clone()), "what is no part of it counts for nothing");
-    // What a branch did counts as one, when it is merged.
-    project.git(&["checkout", "-q", "-b", "work"]);
-    for text in ["2", "3"] {
-        project.write("spec/a", text).git(&["commit", "-q", "-am", "work"]);
-    }
-    project.git(&["checkout", "-q", "main"]);
-    project.git(&["merge", "-q", "--no-ff", "-m", "merged", "work"]);
-    let (second, version) = of(&project);
-    assert_ne!(first, second);
-    assert_eq!(version, json!({"number": 3, "at_least": false}));
-    let shown = project.run(&["show"]).exits(0).stdout;
-    assert!(shown.contains("spec       blake3:") && shown.contains("version 3"), "{shown}");
-    // At the edge of a shallow clone it is a lower bound.
-    let clone = Project::new();
-    let from = format!("file://{}", project.root().display());
-    clone.git(&["clone", "-q", "--depth", "1", &from, "."]);
-    assert_eq!(of(&clone), (second, json!({"number": 1, "at_least": true})));
-}
-
-#[test]
 fn a_specification_is_files_of_the_same_kind() {
     let config = format!("{LOOK}[spec]\npaths = [\"SPEC.md\"]\n");
     let project = project(&config, &reader(&[SPEC], false, &[(0, "SPEC.md")]));

@@ -2,10 +2,11 @@
 
 use super::args::Log;
 use super::error::CliError;
-use super::prepare;
 use super::printer::Printer;
+use super::{current, prepare};
+use crate::model::RunOutcome;
 use crate::report::escape;
-use crate::store::Store;
+use crate::store::{Store, Summary};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -15,9 +16,17 @@ pub(super) fn log(folder: &Path, options: &Log, printer: &Printer) -> Result<u8,
         Some(store) => store.list(options.count)?,
         None => Vec::new(),
     };
+    let now = if runs.iter().any(|run| run.spec.is_some()) { current::specification(folder, printer) } else { None };
+    let now = now.map(|digest| digest.to_string());
+    let stale = |run: &Summary| Some(now.as_ref()? != run.spec.as_ref()?);
     if options.json {
-        let document = serde_json::json!({ "schema": "probity/log/1", "runs": runs });
-        printer.json(&document);
+        let with = |run: &Summary| {
+            let mut document = serde_json::json!(run);
+            document["stale"] = serde_json::json!(stale(run));
+            document
+        };
+        let runs: Vec<_> = runs.iter().map(with).collect();
+        printer.json(&serde_json::json!({ "schema": "probity/log/1", "runs": runs }));
         return Ok(0);
     }
     if runs.is_empty() {
@@ -28,21 +37,35 @@ pub(super) fn log(folder: &Path, options: &Log, printer: &Printer) -> Result<u8,
     for run in runs {
         let digest = run.verdict_digest.as_deref().unwrap_or("no verdict");
         let digest = digest.get(.."blake3:".len() + 12).unwrap_or(digest);
-        let note = match &run.not_applicable {
-            Some(reason) => format!("  declared: {}", escape(reason)),
-            None if run.scoped => "  scoped".to_owned(),
-            None => String::new(),
+        let mut notes = String::new();
+        match &run.not_applicable {
+            Some(reason) => notes = format!("  declared: {}", escape(reason)),
+            None if run.scoped => notes.push_str("  scoped"),
+            None => {}
+        }
+        let outcome = if stale(&run) == Some(true) {
+            let _ = write!(notes, "  {} for another specification", escape(&run.outcome));
+            read_later(&run.outcome)
+        } else {
+            &run.outcome
         };
         let _ = writeln!(
             text,
-            "{}  {}  {:<14} {:<16} {}{note}",
+            "{}  {}  {:<14} {:<16} {}{notes}",
             escape(&run.run),
             escape(&run.started),
-            escape(&run.outcome),
+            escape(outcome),
             escape(&run.scenario),
             escape(digest)
         );
     }
     printer.out(&text);
     Ok(0)
+}
+
+/// What a record that is for another specification is shown as: what counted then does not count now, and what did not
+/// count is what it was.
+fn read_later(outcome: &str) -> &str {
+    let known = serde_json::from_value::<RunOutcome>(serde_json::json!(outcome));
+    known.map_or(outcome, |outcome| outcome.min(RunOutcome::Stale).word())
 }

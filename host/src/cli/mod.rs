@@ -4,6 +4,7 @@
 
 mod args;
 mod config;
+mod current;
 mod doctor;
 mod error;
 mod init;

@@ -3,12 +3,15 @@
 use super::args::Show;
 use super::error::CliError;
 use super::printer::Printer;
-use super::{prepare, verify};
+use super::{current, prepare, verify};
 use crate::model::{CheckOutcome, Record, RecordRow, Row, SkipReason};
 use crate::report::{Human, escape};
 use crate::store::{Store, StoreError, read_combined, read_log};
 use std::fmt::Write as _;
 use std::path::Path;
+
+/// What is said of a record that no longer counts for the specification.
+const OLD: &str = "stale: this is about another specification than the one that is committed now\n";
 
 pub(super) fn show(folder: &Path, options: &Show, printer: &Printer) -> Result<u8, CliError> {
     let state = prepare::state_to_read(folder)?;
@@ -27,8 +30,12 @@ pub(super) fn show(folder: &Path, options: &Show, printer: &Printer) -> Result<u
         printer.out_foreign(&bytes);
         return Ok(0);
     }
+    let spec = record.verdict.subject.spec;
+    let stale = spec.and_then(|spec| Some(current::specification(folder, printer)? != spec.digest));
     if options.json {
-        printer.json(&verify::document(&record, true)?);
+        let mut document = verify::document(&record, true)?;
+        document["stale"] = serde_json::json!(stale);
+        printer.json(&document);
         return Ok(0);
     }
     let human = Human::new(printer.style(), record.run.clone());
@@ -37,6 +44,7 @@ pub(super) fn show(folder: &Path, options: &Show, printer: &Printer) -> Result<u
         Some((row, around)) => human.with_all_findings().check(row, around, tail(around)) + &around_check(around),
         None => header(&record) + &human.record(&record, tail),
     };
+    let text = if stale == Some(true) { text + OLD } else { text };
     printer.out(&text);
     Ok(0)
 }
@@ -72,6 +80,9 @@ fn header(record: &Record) -> String {
     line("commit", &record.verdict.subject.commit.as_ref().map_or("none".to_owned(), |id| format!("{id}{dirty}")));
     if let Some(base) = &record.verdict.subject.base {
         line("base", base);
+    }
+    if let (Some(spec), Some(version)) = (&record.verdict.subject.spec, record.spec_version) {
+        line("spec", &format!("{version}, {}", spec.digest));
     }
     for pack in &record.packs {
         line("pack", &format!("{} {}, {}", pack.name, pack.version, pack.digest));

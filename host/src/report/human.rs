@@ -179,6 +179,9 @@ impl Human {
         if verdict.is_scoped() {
             let _ = writeln!(text, "scoped: less ran than the scenario asks for, so this is no gate");
         }
+        if let Some(version) = record.spec_version {
+            let _ = writeln!(text, "held against the specification: {version}");
+        }
         let _ = writeln!(
             text,
             "{}: {counts} in {}, run {}, {digest}",

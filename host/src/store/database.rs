@@ -104,6 +104,8 @@ pub struct Summary {
     pub scoped: bool,
     /// Why the scenario does not apply, where a person declared so.
     pub not_applicable: Option<String>,
+    /// The digest of the specification that it was held against, where there was one.
+    pub spec: Option<String>,
 }
 
 /// The database of one repository.
@@ -243,7 +245,8 @@ impl Store {
                     whole IS NOT NULL AND EXISTS (
                         SELECT 1 FROM json_each(whole, '$.verdict.plan')
                         WHERE json_extract(value, '$.deselected') IN ('revision', 'only', 'skip')),
-                    json_extract(whole, '$.verdict.not_applicable')
+                    json_extract(whole, '$.verdict.not_applicable'),
+                    json_extract(whole, '$.verdict.subject.spec.digest')
                 FROM (SELECT *, iif(json_valid(CAST(record AS TEXT)), CAST(record AS TEXT), NULL) AS whole FROM run
                     ORDER BY seq DESC LIMIT ?1)
                 ORDER BY seq DESC";
@@ -258,6 +261,7 @@ impl Store {
                         verdict_digest: row.get(4)?,
                         scoped: row.get(5)?,
                         not_applicable: row.get(6)?,
+                        spec: row.get(7)?,
                     })
                 })?
                 .collect()
