@@ -18,11 +18,11 @@ pub(super) fn log(folder: &Path, options: &Log, printer: &Printer) -> Result<u8,
     };
     let now = if runs.iter().any(|run| run.spec.is_some()) { current::specification(folder, printer) } else { None };
     let now = now.map(|digest| digest.to_string());
-    let stale = |run: &Summary| Some(now.as_ref()? != run.spec.as_ref()?);
+    let outdated = |run: &Summary| Some(now.as_ref()? != run.spec.as_ref()?);
     if options.json {
         let with = |run: &Summary| {
             let mut document = serde_json::json!(run);
-            document["stale"] = serde_json::json!(stale(run));
+            document["stale"] = serde_json::json!(outdated(run));
             document
         };
         let runs: Vec<_> = runs.iter().map(with).collect();
@@ -43,7 +43,7 @@ pub(super) fn log(folder: &Path, options: &Log, printer: &Printer) -> Result<u8,
             None if run.scoped => notes.push_str("  scoped"),
             None => {}
         }
-        let outcome = if stale(&run) == Some(true) {
+        let outcome = if outdated(&run) == Some(true) {
             let _ = write!(notes, "  {} for another specification", escape(&run.outcome));
             read_later(&run.outcome)
         } else {

@@ -31,10 +31,10 @@ pub(super) fn show(folder: &Path, options: &Show, printer: &Printer) -> Result<u
         return Ok(0);
     }
     let spec = record.verdict.subject.spec;
-    let stale = spec.and_then(|spec| Some(current::specification(folder, printer)? != spec.digest));
+    let outdated = spec.and_then(|spec| Some(current::specification(folder, printer)? != spec.digest));
     if options.json {
         let mut document = verify::document(&record, true)?;
-        document["stale"] = serde_json::json!(stale);
+        document["stale"] = serde_json::json!(outdated);
         printer.json(&document);
         return Ok(0);
     }
@@ -44,7 +44,7 @@ pub(super) fn show(folder: &Path, options: &Show, printer: &Printer) -> Result<u
         Some((row, around)) => human.with_all_findings().check(row, around, tail(around)) + &around_check(around),
         None => header(&record) + &human.record(&record, tail),
     };
-    let text = if stale == Some(true) { text + OLD } else { text };
+    let text = if outdated == Some(true) { text + OLD } else { text };
     printer.out(&text);
     Ok(0)
 }
