@@ -10,7 +10,8 @@ use crate::plan::Base;
 use crate::run::Sources;
 use crate::subject::git::Repository;
 use crate::subject::{
-    Changes, Committed, Entry, Kind, Memory, Objects, Over, Patience, Snapshot, Specification, Workspace, kind_of_mode,
+    Changes, Committed, Entry, Kind, Memory, ObjectId, Objects, Over, Patience, Snapshot, Specification, Workspace,
+    kind_of_mode,
 };
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -121,7 +122,7 @@ fn objects(folder: &Path, options: &Verify, budget: &Budget, printer: &Printer) 
     if kind_of_mode(entry.mode) == Kind::Symlink {
         return Err(linked(&shown));
     }
-    let bytes = Objects::new(repository).blob(&entry.id)?;
+    let bytes = Objects::new(repository).blob(entry.id)?;
     let config = config::parse(&shown, &bytes).map_err(|error| failed(&error))?;
     budget.know(&config, options);
     let snapshot = workspace.snapshot_of(&revision)?;
@@ -149,8 +150,7 @@ impl Taken {
     pub(super) fn held(&self, path: &str) -> Result<Option<Vec<u8>>, CliError> {
         let entry = self.snapshot.entry(path.as_bytes());
         let blob = entry.filter(|entry| matches!(entry.kind, Kind::File | Kind::Executable));
-        let (Some(blob), Some(repository)) = (blob.and_then(|entry| entry.blob.as_ref()), &self.workspace.repository)
-        else {
+        let (Some(blob), Some(repository)) = (blob.and_then(|entry| entry.blob), &self.workspace.repository) else {
             return Ok(None);
         };
         Ok(Some(Objects::new(repository).blob(blob)?))
@@ -173,13 +173,13 @@ impl Taken {
                 .hint("verify a clone, or remove `base`"));
         };
         let named = commit(repository, name)?;
-        let id = |commit: &str| commit.split_once(':').map_or(commit, |(_, id)| id).to_owned();
         let no_base = || {
             CliError::usage(format!("`{name}` and what is verified have no commit in common"))
                 .hint("name another base; a shallow clone may have to fetch its history")
         };
-        let own = self.snapshot.commit.as_deref().ok_or_else(no_base)?;
-        let base = repository.merge_base(&id(own), &id(&named))?.ok_or_else(no_base)?;
+        let own = self.snapshot.commit.as_deref().and_then(ObjectId::of_commit).ok_or_else(no_base)?;
+        let named = ObjectId::of_commit(&named).ok_or_else(no_base)?;
+        let base = repository.merge_base(own, named)?.ok_or_else(no_base)?.named();
         let Some(revision) = self.workspace.revision(&base)? else { return Ok(None) };
         let trouble = |error: std::io::Error| CliError::trouble(format!("cannot read the tree: {error}"));
         let sources = Sources::new(&self.snapshot, &self.workspace.root, Some(repository)).map_err(trouble)?;
@@ -206,7 +206,7 @@ impl Taken {
                 // A link to the very contents is another thing, and so is a file that became executable.
                 let alike = here.kind == kind_of_mode(entry.mode) || here.kind == Kind::LeftOut;
                 // Of a submodule nobody has the contents here.
-                alike && entry.mode != 0o160_000 && here.git_id(&entry.id).as_ref() == Some(&entry.id)
+                alike && entry.mode != 0o160_000 && here.git_id(entry.id) == Some(entry.id)
             };
             if !self.snapshot.entry(&entry.path).is_some_and(same) {
                 differing.insert(&entry.path);

@@ -115,11 +115,11 @@ impl Shown<'_> {
             let kind = kind_of_mode(entry.mode);
             match kind {
                 Kind::Symlink => {
-                    let text = objects.blob(&entry.id).map_err(|error| error.to_string())?;
+                    let text = objects.blob(entry.id).map_err(|error| error.to_string())?;
                     self.tree.symlink(mount, path, text);
                 }
                 Kind::File | Kind::Executable => {
-                    let origin = Origin::Object(entry.id.clone());
+                    let origin = Origin::Object(entry.id);
                     let missing = || format!("git has no object {}\nhelp: fetch what this clone is missing", entry.id);
                     self.file(mount, path, entry.size.ok_or_else(missing)?, kind == Kind::Executable, origin);
                 }

@@ -4,7 +4,7 @@
 use crate::model::Digest;
 use crate::subject::beneath::Root;
 use crate::subject::git::Repository;
-use crate::subject::{Entry, Objects, Snapshot};
+use crate::subject::{Entry, ObjectId, Objects, Snapshot};
 use crate::worker::{Contents, ContentsError};
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -34,7 +34,7 @@ enum Place {
 #[derive(Debug)]
 pub(super) enum Origin {
     /// From git's objects, by id.
-    Object(String),
+    Object(ObjectId),
     /// From a folder outside the subject, where it must be as it was when it was looked at.
     File(Arc<Root>, Box<Entry>),
     /// They are here.
@@ -59,7 +59,7 @@ impl Sources {
     pub fn read(&self, entry: &Entry, offset: u64, len: usize) -> Result<Vec<u8>, ContentsError> {
         let read = match &self.place {
             Place::Folder(root) => checked(root, entry, offset, len),
-            Place::Revision => return self.object(entry.blob.as_deref().unwrap_or_default(), offset, len),
+            Place::Revision => return self.object(entry.blob, offset, len),
         };
         if let Ok(Some(bytes)) = read {
             return Ok(bytes);
@@ -70,7 +70,8 @@ impl Sources {
         Err(ContentsError::Changed(path))
     }
 
-    fn object(&self, id: &str, offset: u64, len: usize) -> Result<Vec<u8>, ContentsError> {
+    fn object(&self, id: Option<ObjectId>, offset: u64, len: usize) -> Result<Vec<u8>, ContentsError> {
+        let id = id.ok_or_else(|| ContentsError::Failed("there is no object".to_owned()))?;
         let objects =
             self.objects.as_ref().ok_or_else(|| ContentsError::Failed("there is no repository".to_owned()))?;
         let part = objects.part(id, offset, len).map_err(|error| ContentsError::Failed(error.to_string()))?;
@@ -104,7 +105,7 @@ impl Contents for Mounted {
             return self.sources.read(entry, offset, len);
         }
         match self.other(key) {
-            Some(Origin::Object(id)) => self.sources.object(id, offset, len),
+            Some(Origin::Object(id)) => self.sources.object(Some(*id), offset, len),
             Some(Origin::File(root, entry)) => match checked(root, entry, offset, len) {
                 Ok(Some(bytes)) => Ok(bytes),
                 Ok(None) | Err(_) => {
@@ -125,7 +126,7 @@ impl Contents for Mounted {
             return entry.digest.to_string();
         }
         match self.other(key) {
-            Some(Origin::Object(id)) => format!("{}:{id}", if id.len() == 64 { "sha256" } else { "sha1" }),
+            Some(Origin::Object(id)) => id.named(),
             Some(Origin::File(_, entry)) => entry.digest.to_string(),
             Some(Origin::Bytes(_, digest)) => digest.to_string(),
             None => String::new(),

@@ -1,10 +1,10 @@
 //! Git's id of the contents of a file, and of other objects.
 
-use crate::model::hex;
+use super::id::ObjectId;
 use sha1::Digest as _;
 
 /// The id of contents that are at hand, of the same kind as `like`.
-pub(super) fn blob_id(like: &str, contents: &[u8]) -> String {
+pub(super) fn blob_id(like: ObjectId, contents: &[u8]) -> ObjectId {
     let mut hash = ObjectHash::new(like, "blob", contents.len() as u64);
     hash.update(contents);
     hash.finish()
@@ -17,10 +17,10 @@ pub(super) enum ObjectHash {
 }
 
 impl ObjectHash {
-    /// For an id of the same algorithm as `like`, in hexadecimal.
-    pub(super) fn new(like: &str, kind: &str, size: u64) -> Self {
+    /// For an id of the same algorithm as `like`.
+    pub(super) fn new(like: ObjectId, kind: &str, size: u64) -> Self {
         let header = format!("{kind} {size}\0");
-        if like.len() == 64 {
+        if like.is_sha256() {
             Self::Sha256(sha2::Sha256::new_with_prefix(header))
         } else {
             Self::Sha1(sha1::Sha1::new_with_prefix(header))
@@ -34,10 +34,12 @@ impl ObjectHash {
         }
     }
 
-    pub(super) fn finish(self) -> String {
-        match self {
-            Self::Sha1(hash) => hex(&hash.finalize()),
-            Self::Sha256(hash) => hex(&hash.finalize()),
-        }
+    pub(super) fn finish(self) -> ObjectId {
+        let id = match self {
+            Self::Sha1(hash) => ObjectId::new(&hash.finalize()),
+            Self::Sha256(hash) => ObjectId::new(&hash.finalize()),
+        };
+        // These are the lengths that ids have.
+        id.unwrap_or_else(|| unreachable!("a hash of another length"))
     }
 }

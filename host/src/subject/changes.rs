@@ -9,6 +9,7 @@ use super::blob::blob_id;
 use super::collect::absent;
 use super::entry::{Entry, Kind};
 use super::git::Committed;
+use super::id::ObjectId;
 use super::revision::{Revision, kind_of_mode};
 use super::snapshot::Snapshot;
 use crate::model::{Change, ChangeKind, Digest};
@@ -28,7 +29,7 @@ impl Changes {
     /// The differences. `read` gives the contents of an entry of the subject, where they can be had; it is asked only
     /// for files whose id git did not tell and whose size is that of a file to compare with.
     pub fn between(base: &Revision, subject: &Snapshot, read: impl Fn(&Entry) -> Option<Vec<u8>>) -> Self {
-        let id = |entry: &Entry, like: &str| {
+        let id = |entry: &Entry, like: ObjectId| {
             entry.git_id(like).or_else(|| read(entry).map(|contents| blob_id(like, &contents)))
         };
         let mut all: BTreeMap<&str, (Option<&Committed>, Option<&Entry>)> = BTreeMap::new();
@@ -57,13 +58,11 @@ impl Changes {
                 },
                 (Some(before), Some(entry)) => {
                     let same = match entry.kind {
-                        Kind::LeftOut => entry.digest == Digest::of(&absent(before.mode, &before.id)),
+                        Kind::LeftOut => entry.digest == Digest::of(&absent(before.mode, before.id)),
                         Kind::Submodule => stayed(before, entry) && !subject.dirty_inside.contains(&entry.path),
                         kind => {
-                            let may_be = entry.git_id(&before.id).is_some() || before.size == Some(entry.size);
-                            kind_of_mode(before.mode) == kind
-                                && may_be
-                                && id(entry, &before.id).as_deref() == Some(&before.id)
+                            let may_be = entry.git_id(before.id).is_some() || before.size == Some(entry.size);
+                            kind_of_mode(before.mode) == kind && may_be && id(entry, before.id) == Some(before.id)
                         }
                     };
                     if !same {
@@ -105,8 +104,7 @@ enum Submodule {
 
 /// Whether a submodule is at the commit that the base has it at.
 fn stayed(before: &Committed, entry: &Entry) -> bool {
-    let format = if before.id.len() == 64 { "sha256" } else { "sha1" };
-    before.mode == 0o160_000 && entry.digest == Digest::of(format!("{format}:{}", before.id).as_bytes())
+    before.mode == 0o160_000 && entry.digest == Digest::of(before.id.named().as_bytes())
 }
 
 /// The submodules that a base and a subject share, and what is nested in them. Of a repository in a submodule the base says
@@ -151,25 +149,25 @@ impl<'a> Inside<'a> {
 fn renames(
     gone: &[(&str, &Committed)],
     new: &[(&str, &Entry)],
-    id: impl Fn(&Entry, &str) -> Option<String>,
+    id: impl Fn(&Entry, ObjectId) -> Option<ObjectId>,
 ) -> BTreeMap<String, String> {
-    let mut before: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut before: BTreeMap<ObjectId, Vec<&str>> = BTreeMap::new();
     let is_file = |entry: &Committed| kind_of_mode(entry.mode) != Kind::LeftOut && entry.size != Some(0);
     for (path, entry) in gone.iter().filter(|(_, entry)| is_file(entry)) {
-        before.entry(&entry.id).or_default().push(path);
+        before.entry(entry.id).or_default().push(path);
     }
     let sizes: BTreeSet<Option<u64>> = gone.iter().map(|(_, entry)| entry.size).collect();
-    let mut after: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    let mut after: BTreeMap<ObjectId, Vec<&str>> = BTreeMap::new();
     let Some((_, like)) = gone.first() else { return BTreeMap::new() };
     for (path, entry) in new.iter().filter(|(_, entry)| entry.kind != Kind::Submodule) {
-        if entry.git_id(&like.id).is_none() && !sizes.contains(&Some(entry.size)) {
+        if entry.git_id(like.id).is_none() && !sizes.contains(&Some(entry.size)) {
             continue;
         }
-        if let Some(id) = id(entry, &like.id).filter(|id| before.contains_key(id.as_str())) {
+        if let Some(id) = id(entry, like.id).filter(|id| before.contains_key(id)) {
             after.entry(id).or_default().push(path);
         }
     }
-    let one = |(id, paths): (String, Vec<&str>)| match (&paths[..], &before[id.as_str()][..]) {
+    let one = |(id, paths): (ObjectId, Vec<&str>)| match (&paths[..], &before[&id][..]) {
         ([now], [was]) => Some(((*now).to_owned(), (*was).to_owned())),
         _ => None,
     };

@@ -3,6 +3,7 @@
 
 use super::error::SnapshotError;
 use super::git::{Committed, GitError, Listing, Repository};
+use super::id::ObjectId;
 use super::memory::{Known, Trees};
 use super::patience::Patience;
 use super::trees;
@@ -151,8 +152,8 @@ impl<'a> Collected<'a> {
         let (listing, tree) = match known {
             Some(tree) => (list()?, tree),
             None => std::thread::scope(|scope| -> Result<_, SnapshotError> {
-                let tree = scope.spawn(|| match commit.split_once(':') {
-                    Some((_, id)) => trees::committed(repository, id),
+                let tree = scope.spawn(|| match ObjectId::of_commit(commit) {
+                    Some(id) => trees::committed(repository, id),
                     None => Ok(Vec::new()),
                 });
                 let listing = list();
@@ -176,11 +177,10 @@ impl<'a> Collected<'a> {
             let committed = committed.next_if(|committed| committed.path == entry.path).cloned();
             let Some(path) = here.to_subject(&entry.path) else { continue };
             // What is staged would be committed, whatever lies in the working tree.
-            let staged =
-                |committed: &Committed| entry.id.as_ref() != Some(&committed.id) || entry.mode != committed.mode;
+            let staged = |committed: &Committed| entry.id != Some(committed.id) || entry.mode != committed.mode;
             differs |= committed.as_ref().is_none_or(staged);
             let (left_out, indexed) = (entry.skipped, Some(entry.mode));
-            let absent = match &entry.id {
+            let absent = match entry.id {
                 Some(id) if left_out || entry.mode == 0o160_000 => absent(entry.mode, id),
                 _ => Vec::new(),
             };
@@ -236,7 +236,7 @@ impl<'a> Collected<'a> {
 }
 
 /// What stands for the contents of what git tracks and is not here: the mode and the id it is tracked with.
-pub(super) fn absent(mode: u32, id: &str) -> Vec<u8> {
+pub(super) fn absent(mode: u32, id: ObjectId) -> Vec<u8> {
     format!("{mode:o} {id}").into_bytes()
 }
 

@@ -6,6 +6,7 @@
 
 use super::blob::blob_id;
 use super::git::Settings;
+use super::id::ObjectId;
 use crate::model::hex;
 
 /// A file larger than this is compared only as it lies there, and by its LFS pointer: line ends and encodings need all of
@@ -102,7 +103,7 @@ impl Rules {
     }
 
     /// Whether git makes the blob with this id of these contents, by built-in rules.
-    pub(super) fn makes(&self, contents: &[u8], id: &str) -> bool {
+    pub(super) fn makes(&self, contents: &[u8], id: ObjectId) -> bool {
         let Self::Builtin { ends, ident, encoding } = self else { return false };
         let decoded = encoding.and_then(|encoding| encoding.decode(contents));
         // What is not in its encoding, git keeps as it is.

@@ -8,6 +8,7 @@ use super::collect::{Candidate, Collected, Source};
 use super::conversion::{MAX_CONVERTED, Rules, lfs_pointer};
 use super::entry::{Converted, Entry, Kind};
 use super::error::SnapshotError;
+use super::id::ObjectId;
 use super::look::Looked;
 use super::patience::Patience;
 use crate::model::{Digest, Remark};
@@ -54,7 +55,7 @@ pub(super) fn is_clean(candidate: &Candidate, entry: &Entry) -> bool {
         Kind::File => same && committed.mode != EXECUTABLE && committed.mode != LINK,
         Kind::Executable => same && committed.mode == EXECUTABLE,
         Kind::Symlink => same && committed.mode == LINK,
-        Kind::Submodule => candidate.commit.as_ref().is_some_and(|at| at.ends_with(&format!(":{}", committed.id))),
+        Kind::Submodule => candidate.commit.as_ref().is_some_and(|at| *at == committed.id.named()),
         Kind::LeftOut => true,
         Kind::Unreadable | Kind::Special => false,
     }
@@ -117,7 +118,7 @@ fn settle_one(
             known.same
         } else {
             learnt.store(true, Ordering::Relaxed);
-            makes(root, entry, &rules, &committed.id, &source.repository.patience)
+            makes(root, entry, &rules, committed.id, &source.repository.patience)
         };
         let why = match &rules {
             Rules::Unknown(why) => Some(why.clone()),
@@ -125,8 +126,8 @@ fn settle_one(
             Rules::Builtin { .. } | Rules::Lfs => None,
         };
         remarks.extend(why.map(|why| remark(&entry.path, &why)));
-        entry.blob = same.then(|| committed.id.clone());
-        entry.converted = Some(Box::new(Converted { rules, blob: committed.id.clone(), same }));
+        entry.blob = same.then_some(committed.id);
+        entry.converted = Some(Box::new(Converted { rules, blob: committed.id, same }));
     }
     Ok(remarks)
 }
@@ -150,7 +151,7 @@ fn remark(path: &[u8], why: &str) -> Remark {
 }
 
 /// Whether git makes that blob of the contents, which are read again: those that have the entry's digest, or none.
-fn makes(root: &Root, entry: &Entry, rules: &Rules, id: &str, patience: &Patience) -> bool {
+fn makes(root: &Root, entry: &Entry, rules: &Rules, id: ObjectId, patience: &Patience) -> bool {
     let made = match rules {
         Rules::Builtin { .. } if entry.size > MAX_CONVERTED => Ok(false),
         Rules::Builtin { .. } => contents(root, entry).map(|bytes| bytes.is_some_and(|bytes| rules.makes(&bytes, id))),

@@ -5,6 +5,7 @@
 
 use super::blob::blob_id;
 use super::conversion::Rules;
+use super::id::ObjectId;
 use super::pieces::Pieces;
 use crate::model::{Context, Digest, Encoder};
 use rustix::fs::{FileType, Stat};
@@ -63,9 +64,9 @@ pub struct Entry {
     pub pieces: Option<Pieces>,
     /// The blob of the commit that these contents are the working form of: they are that blob's, or git makes that blob
     /// of them. None where that was not shown. The mode is another matter.
-    pub blob: Option<String>,
+    pub blob: Option<ObjectId>,
     /// Git's id of its contents as they lie there, where the commit has something to compare them with.
-    pub(super) id: Option<String>,
+    pub(super) id: Option<ObjectId>,
     /// What git would make of the contents, where that was worked out.
     pub(super) converted: Option<Box<Converted>>,
     pub(super) stat: StatKey,
@@ -79,10 +80,10 @@ impl Entry {
 
     /// Git's id of the object that the contents are, or that git would make of them; where it is known. `like` is an id of
     /// the same algorithm.
-    pub fn git_id(&self, like: &str) -> Option<String> {
+    pub fn git_id(&self, like: ObjectId) -> Option<ObjectId> {
         match self.kind {
             Kind::Symlink => Some(blob_id(like, &self.text)),
-            _ => self.blob.clone().or_else(|| self.id.clone()),
+            _ => self.blob.or(self.id),
         }
     }
 }
@@ -91,7 +92,7 @@ impl Entry {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Converted {
     pub(super) rules: Rules,
-    pub(super) blob: String,
+    pub(super) blob: ObjectId,
     pub(super) same: bool,
 }
 

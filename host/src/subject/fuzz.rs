@@ -1,6 +1,7 @@
 //! Fuzz targets of this module: git's answers. What is there is understood, and what is understood is there.
 
 use super::git::{Indexed, Listing, parse_listing};
+use super::id::ObjectId;
 use super::trees;
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -29,13 +30,18 @@ fn both_ways<T: PartialEq + Debug>(
     assert_eq!(parse(&print(&known)).as_ref(), Ok(&known));
 }
 
+/// The id with this number.
+fn id(number: usize) -> ObjectId {
+    ObjectId::parse(format!("{number:040x}").as_bytes()).expect("forty digits")
+}
+
 /// `git ls-files`.
 pub(crate) fn listing(input: &[u8]) {
     let print = |Listing { tracked, untracked, .. }: &Listing| {
         let mut output = Vec::new();
         for Indexed { path, mode, id, skipped } in tracked {
             let tag = if *skipped { 'S' } else { 'H' };
-            let (id, stage) = id.as_ref().map_or_else(|| ("0".repeat(40), 2), |id| (id.clone(), 0));
+            let (id, stage) = id.as_ref().map_or_else(|| ("0".repeat(40), 2), |id| (id.to_string(), 0));
             output.extend_from_slice(format!("{tag} {mode:06o} {id} {stage}\t").as_bytes());
             output.extend_from_slice(path);
             output.push(0);
@@ -51,7 +57,7 @@ pub(crate) fn listing(input: &[u8]) {
             if number % 3 == 0 {
                 made.untracked.push(path);
             } else if made.tracked.last().is_none_or(|last| last.path != path) {
-                let id = (number % 5 > 0).then(|| format!("{number:040x}"));
+                let id = (number % 5 > 0).then(|| id(number));
                 made.tracked.push(Indexed { path, mode: MODES[number % 4], id, skipped: number % 3 == 1 });
             }
         }
@@ -61,16 +67,14 @@ pub(crate) fn listing(input: &[u8]) {
 
 /// A tree object.
 pub(crate) fn tree(input: &[u8]) {
-    let print = |lines: &Vec<(u32, Vec<u8>, String)>| {
-        let line = |(mode, name, id): &(u32, Vec<u8>, String)| {
-            let digit = |at: usize| u8::from_str_radix(&id[2 * at..2 * at + 2], 16).expect("two digits");
-            let id: Vec<u8> = (0..id.len() / 2).map(digit).collect();
-            [format!("{mode:o} ").as_bytes(), name.as_slice(), b"\0", &id].concat()
+    let print = |lines: &Vec<(u32, Vec<u8>, ObjectId)>| {
+        let line = |(mode, name, id): &(u32, Vec<u8>, ObjectId)| {
+            [format!("{mode:o} ").as_bytes(), name.as_slice(), b"\0", id.as_bytes()].concat()
         };
         lines.iter().flat_map(line).collect()
     };
     let parse = |bytes: &[u8]| {
-        let lines = trees::parse(bytes, 40)?;
+        let lines = trees::parse(bytes, 20)?;
         let names: BTreeSet<&[u8]> = lines.iter().map(|(_, name, _)| *name).collect();
         assert_eq!(names.len(), lines.len());
         assert!(names.iter().all(|name| !matches!(*name, b"" | b"." | b"..") && !name.contains(&b'/')));
@@ -82,7 +86,7 @@ pub(crate) fn tree(input: &[u8]) {
             let plain = !matches!(name.as_slice(), b"." | b"..") && !name.eq_ignore_ascii_case(b".git");
             plain && !name.contains(&b'/') && names.insert(name.clone())
         };
-        let make = |(number, name): (usize, Vec<u8>)| (MODES[number % 4], name, format!("{number:040x}"));
+        let make = |(number, name): (usize, Vec<u8>)| (MODES[number % 4], name, id(number));
         records.into_iter().filter(fits).map(make).collect()
     });
 }

@@ -11,6 +11,7 @@ pub(super) use batch::Batch;
 
 use super::conversion::ATTRIBUTES;
 use super::history;
+use super::id::ObjectId;
 use super::patience::Patience;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -143,8 +144,8 @@ pub struct Indexed {
     pub path: Vec<u8>,
     /// The mode as git writes it: `100644`, `100755`, `120000`, `160000`.
     pub mode: u32,
-    /// The object id, hexadecimal. None while a merge has not settled on one.
-    pub id: Option<String>,
+    /// The object id. None while a merge has not settled on one.
+    pub id: Option<ObjectId>,
     /// Whether a sparse checkout left it out.
     pub skipped: bool,
 }
@@ -171,15 +172,15 @@ pub struct Settings {
     pub lfs: bool,
 }
 
-/// An entry of a commit's tree: mode, object id in hexadecimal.
+/// An entry of a commit's tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Committed {
     /// Relative to the top.
     pub path: Vec<u8>,
     /// The mode as git writes it.
     pub mode: u32,
-    /// The object id, hexadecimal.
-    pub id: String,
+    /// The object id.
+    pub id: ObjectId,
     /// Bytes of its contents, as git says. None for a submodule, and where that was not asked for.
     pub size: Option<u64>,
 }
@@ -255,9 +256,9 @@ impl Repository {
     }
 
     /// The sizes of objects, by their ids; git does not check them against the objects. None for what this clone has not.
-    pub(super) fn sizes(&self, ids: &[&str]) -> Result<Vec<Option<u64>>, GitError> {
+    pub(super) fn sizes(&self, ids: &[ObjectId]) -> Result<Vec<Option<u64>>, GitError> {
         let command = "cat-file";
-        let input = ids.iter().flat_map(|id| [id, "\n"]).collect::<String>();
+        let input = ids.iter().map(|id| format!("{id}\n")).collect::<String>();
         let arguments = ["--batch-check=%(objectname) %(objectsize)"];
         let answer = call_with(self.place(), command, &arguments, input.as_bytes())?;
         if !answer.success {
@@ -265,10 +266,13 @@ impl Repository {
         }
         let text = String::from_utf8_lossy(&answer.stdout);
         let mut lines = text.lines();
-        let size = |id: &&str| match lines.next().and_then(|line| line.strip_prefix(id)?.strip_prefix(' ')) {
+        let size = |id: &ObjectId| match lines
+            .next()
+            .and_then(|line| line.strip_prefix(&id.to_string())?.strip_prefix(' '))
+        {
             Some("missing") => Ok(None),
             Some(size) => size.parse().map(Some).map_err(|_| GitError::Answer { command, message: size.to_owned() }),
-            None => Err(GitError::Answer { command, message: (*id).to_owned() }),
+            None => Err(GitError::Answer { command, message: id.to_string() }),
         };
         ids.iter().map(size).collect()
     }
@@ -281,9 +285,9 @@ impl Repository {
         if answer.stderr.contains("' is ambiguous") {
             return Err(GitError::Ambiguous(revision.to_owned()));
         }
-        let id = answer.stdout.strip_suffix(b"\n").and_then(|id| std::str::from_utf8(id).ok());
-        match id.filter(|id| answer.success && is_id(id)) {
-            Some(id) => Ok(Some(format!("{}:{id}", if id.len() == 64 { "sha256" } else { "sha1" }))),
+        let id = answer.stdout.strip_suffix(b"\n").and_then(ObjectId::parse);
+        match id.filter(|_| answer.success) {
+            Some(id) => Ok(Some(id.named())),
             // It fails where there is none, in words of many kinds.
             None => match refusal(&self.top, command, &answer) {
                 GitError::Failed { .. } => Ok(None),
@@ -301,10 +305,9 @@ impl Repository {
         Ok(name.map(str::to_owned))
     }
 
-    /// The best common ancestor of two commits, by their ids in hexadecimal. None where there is none.
-    pub fn merge_base(&self, one: &str, other: &str) -> Result<Option<String>, GitError> {
-        let id = history::meeting(self, one, other)?;
-        Ok(id.map(|id| format!("{}:{id}", if id.len() == 64 { "sha256" } else { "sha1" })))
+    /// The best common ancestor of two commits. None where there is none.
+    pub fn merge_base(&self, one: ObjectId, other: ObjectId) -> Result<Option<ObjectId>, GitError> {
+        history::meeting(self, one, other)
     }
 
     /// A reader of objects.
@@ -511,8 +514,8 @@ pub(super) fn parse_listing(output: &[u8]) -> Result<Listing, String> {
         let (head, path) = split_tab(rest).ok_or_else(bad)?;
         let mut head = head.split(|byte| *byte == b' ');
         let (mode, id, stage) = (head.next().and_then(octal).ok_or_else(bad)?, head.next(), head.next());
-        let id = id.and_then(|id| std::str::from_utf8(id).ok()).filter(|id| is_id(id)).ok_or_else(bad)?;
-        let id = (stage == Some(b"0")).then(|| id.to_owned());
+        let id = id.and_then(ObjectId::parse).ok_or_else(bad)?;
+        let id = (stage == Some(b"0")).then_some(id);
         // An unmerged path is there once for each side; the working tree has one file.
         if listing.tracked.last().is_some_and(|last: &Indexed| last.path == path) {
             continue;
@@ -531,11 +534,6 @@ fn unlisted(warnings: &str) -> Vec<Vec<u8>> {
         Some(rest.get(..rest.rfind("/': ")?)?.as_bytes().to_vec())
     };
     warnings.lines().filter_map(name).collect::<BTreeSet<_>>().into_iter().collect()
-}
-
-/// Whether this is an object's full id.
-fn is_id(text: &str) -> bool {
-    matches!(text.len(), 40 | 64) && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 /// `config -z --get-regexp`: `KEY LF VALUE`, in order of growing precedence; a key alone is `true`.
@@ -618,7 +616,7 @@ mod tests {
             b"? new\n\0? nested/\0".to_vec(),
         ];
         let listing = parse_listing(&output.concat()).unwrap();
-        assert_eq!(listing.tracked[0].id, Some(id));
+        assert_eq!(listing.tracked[0].id, Some(ObjectId::example(0xab)));
         let tracked: Vec<_> = listing.tracked.iter().map(|e| (e.path.as_slice(), e.mode, e.skipped)).collect();
         assert_eq!(
             tracked,

@@ -2,6 +2,7 @@
 //! believe what a file beside the objects says of parents, and objects that are not what their ids stand for.
 
 use super::git::{Batch, GitError, Repository};
+use super::id::ObjectId;
 use std::collections::{BinaryHeap, HashMap};
 use std::io::Read as _;
 
@@ -12,25 +13,25 @@ const HEADER: u64 = 1 << 20;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Commit {
     /// The id of its tree.
-    pub(super) tree: String,
+    pub(super) tree: ObjectId,
     /// The ids of its parents, in their order.
-    pub(super) parents: Vec<String>,
+    pub(super) parents: Vec<ObjectId>,
     /// When it was made, by whoever made it: seconds since 1970. Good for an order to walk in and nothing else.
     date: i64,
 }
 
 /// Takes the answer to a question for a commit.
-pub(super) fn commit(batch: &mut Batch, id: &str) -> Result<Commit, GitError> {
+pub(super) fn commit(batch: &mut Batch, id: ObjectId) -> Result<Commit, GitError> {
     let header = batch.answer("commit", id, |_, contents| {
         let mut header = Vec::new();
         contents.take(HEADER).read_to_end(&mut header)?;
         Ok(header)
     })?;
-    parse(&header, id.len()).ok_or_else(|| GitError::Tree { id: id.to_owned(), why: "is not named".to_owned() })
+    parse(&header, id.is_sha256()).ok_or_else(|| GitError::Tree { id: id.to_string(), why: "is not named".to_owned() })
 }
 
-fn parse(commit: &[u8], digits: usize) -> Option<Commit> {
-    let id = |line: &[u8]| std::str::from_utf8(line).ok().filter(|id| id.len() == digits).map(str::to_owned);
+fn parse(commit: &[u8], sha256: bool) -> Option<Commit> {
+    let id = |line: &[u8]| ObjectId::parse(line).filter(|id| id.is_sha256() == sha256);
     let mut lines = commit.split(|byte| *byte == b'\n').take_while(|line| !line.is_empty());
     let tree = id(lines.next()?.strip_prefix(b"tree ")?)?;
     let (mut parents, mut date) = (Vec::new(), 0);
@@ -53,9 +54,9 @@ const STALE: u8 = 4;
 /// Commits that were seen, by id.
 #[derive(Default)]
 struct Walk {
-    seen: HashMap<String, (Commit, u8)>,
+    seen: HashMap<ObjectId, (Commit, u8)>,
     /// By date, the latest first.
-    queue: BinaryHeap<(i64, String)>,
+    queue: BinaryHeap<(i64, ObjectId)>,
 }
 
 impl Walk {
@@ -65,34 +66,34 @@ impl Walk {
 
     /// Adds flags to a commit, and queues it if it had not all of them. Nothing for one that this clone has not: a
     /// shallow one ends there.
-    fn mark(&mut self, batch: &mut Batch, id: &str, flags: u8) -> Result<(), GitError> {
-        if !self.seen.contains_key(id) {
+    fn mark(&mut self, batch: &mut Batch, id: ObjectId, flags: u8) -> Result<(), GitError> {
+        if !self.seen.contains_key(&id) {
             batch.ask(id)?;
             let found = match commit(batch, id) {
                 Err(GitError::NoObject(_)) => return Ok(()),
                 found => found?,
             };
-            self.seen.insert(id.to_owned(), (found, 0));
+            self.seen.insert(id, (found, 0));
         }
-        if let Some((commit, has)) = self.seen.get_mut(id)
+        if let Some((commit, has)) = self.seen.get_mut(&id)
             && *has & flags != flags
         {
             *has |= flags;
-            self.queue.push((commit.date, id.to_owned()));
+            self.queue.push((commit.date, id));
         }
         Ok(())
     }
 }
 
-/// The best common ancestor of two commits, by their ids in hexadecimal: one that no other common ancestor comes after, as
+/// The best common ancestor of two commits: one that no other common ancestor comes after, as
 /// far as dates are honest, and one that both have in any case. Of several the latest. None where there is none.
-pub(super) fn meeting(repository: &Repository, one: &str, other: &str) -> Result<Option<String>, GitError> {
+pub(super) fn meeting(repository: &Repository, one: ObjectId, other: ObjectId) -> Result<Option<ObjectId>, GitError> {
     let mut batch = repository.batch()?;
     let mut walk = Walk::default();
     for (id, flag) in [(one, ONE), (other, OTHER)] {
         walk.mark(&mut batch, id, flag)?;
-        if !walk.seen.contains_key(id) {
-            return Err(GitError::NoObject(id.to_owned()));
+        if !walk.seen.contains_key(&id) {
+            return Err(GitError::NoObject(id.to_string()));
         }
     }
     let mut met = Vec::new();
@@ -105,7 +106,7 @@ pub(super) fn meeting(repository: &Repository, one: &str, other: &str) -> Result
             flags |= STALE;
         }
         for parent in parents {
-            walk.mark(&mut batch, &parent, flags)?;
+            walk.mark(&mut batch, parent, flags)?;
         }
     }
     let best = met.into_iter().filter_map(|id| {
@@ -125,10 +126,10 @@ mod tests {
         let text = format!(
             "tree {id}\nparent {id}\nparent {id}\nauthor a <b> 1 +0000\ncommitter a 7 <b> -12 +0100\ngpgsig x\n y\n\nparent {id}\n"
         );
-        let Commit { tree, parents, date } = parse(text.as_bytes(), 40).unwrap();
-        assert_eq!((tree, parents.len(), date), (id.clone(), 2, -12));
+        let Commit { tree, parents, date } = parse(text.as_bytes(), false).unwrap();
+        assert_eq!((tree, parents.len(), date), (ObjectId::example(0xab), 2, -12));
         for bad in ["", "parent x\n", &format!("tree {id}0\n"), &format!("tree {id}\nparent x\n")] {
-            assert_eq!(parse(bad.as_bytes(), 40), None, "{bad}");
+            assert_eq!(parse(bad.as_bytes(), false), None, "{bad}");
         }
     }
 }

@@ -9,6 +9,7 @@ use super::collect::Candidate;
 use super::entry::{Entry, Kind, StatKey};
 use super::error::SnapshotError;
 use super::git::Committed;
+use super::id::ObjectId;
 use super::memory::Known;
 use super::patience::Patience;
 use super::pieces::{PIECE, Pieces, piece};
@@ -152,7 +153,7 @@ impl Looker<'_> {
                         let expected = u64::try_from(stat.st_size).unwrap_or(0);
                         let Hashed { size, digest, pieces, id } =
                             hash(self.patience.reading(file), expected, committed)?;
-                        let blob = committed.map(|c| c.id.clone()).filter(|blob| id.as_ref() == Some(blob));
+                        let blob = committed.map(|c| c.id).filter(|blob| id == Some(*blob));
                         let kind = if stat.st_mode & 0o100 == 0 { Kind::File } else { Kind::Executable };
                         Entry { size, digest, pieces, blob, id, ..entry(candidate, kind, b"", key) }
                     }
@@ -164,7 +165,7 @@ impl Looker<'_> {
             }
             FileType::Symlink => {
                 let text = beneath::link_in(opened, name)?;
-                let blob = committed.map(|c| c.id.clone()).filter(|id| blob_id(id, &text) == *id);
+                let blob = committed.map(|c| c.id).filter(|id| blob_id(*id, &text) == *id);
                 Entry { blob, ..entry(candidate, Kind::Symlink, &text, key) }
             }
             // A tracked file whose place a folder took is gone; what the folder holds is listed by itself. The folder
@@ -183,7 +184,7 @@ impl Looker<'_> {
 fn remembered(candidate: &Candidate, known: &Entry) -> Option<Entry> {
     let committed = candidate.committed.as_ref();
     let alike = match (&known.id, committed) {
-        (Some(id), Some(committed)) => id.len() == committed.id.len(),
+        (Some(id), Some(committed)) => id.is_sha256() == committed.id.is_sha256(),
         (None, None) => true,
         _ => false,
     };
@@ -191,7 +192,7 @@ fn remembered(candidate: &Candidate, known: &Entry) -> Option<Entry> {
         return None;
     }
     let kind = if known.stat.is_executable() { Kind::Executable } else { Kind::File };
-    let blob = committed.map(|c| c.id.clone()).filter(|blob| known.id.as_ref() == Some(blob));
+    let blob = committed.map(|c| c.id).filter(|blob| known.id == Some(*blob));
     Some(Entry { tracked: candidate.tracked, kind, blob, ..known.clone() })
 }
 
@@ -204,8 +205,7 @@ fn split(path: &[u8]) -> (&[u8], &[u8]) {
 /// The entry of what is tracked and left out here.
 fn absent(candidate: &Candidate) -> Entry {
     let id = candidate.absent.rsplit(|byte| *byte == b' ').next().unwrap_or_default();
-    let id = std::str::from_utf8(id).ok().filter(|id| !id.is_empty()).map(str::to_owned);
-    Entry { id, ..entry(candidate, Kind::LeftOut, &candidate.absent, StatKey::default()) }
+    Entry { id: ObjectId::parse(id), ..entry(candidate, Kind::LeftOut, &candidate.absent, StatKey::default()) }
 }
 
 fn entry(candidate: &Candidate, kind: Kind, contents: &[u8], stat: StatKey) -> Entry {
@@ -242,12 +242,12 @@ pub(super) struct Hashed {
     pub(super) size: u64,
     pub(super) digest: Digest,
     pub(super) pieces: Option<Pieces>,
-    pub(super) id: Option<String>,
+    pub(super) id: Option<ObjectId>,
 }
 
 /// Size, digest and, where there is one to compare with, git's id of a file's contents, from one reading.
 pub(super) fn hash(contents: impl Read, expected: u64, committed: Option<&Committed>) -> io::Result<Hashed> {
-    let mut blob = committed.map(|committed| ObjectHash::new(&committed.id, "blob", expected));
+    let mut blob = committed.map(|committed| ObjectHash::new(committed.id, "blob", expected));
     // One byte more than expected, so that the end of a small file is seen without a larger buffer.
     let capacity = usize::try_from(expected.saturating_add(1).min(PIECE)).unwrap_or(0);
     let mut reader = contents.take(PIECE);

@@ -7,9 +7,10 @@
 use super::conversion::{Encoding, Ends, Rules};
 use super::entry::{Converted, Entry, Kind, StatKey};
 use super::git::Committed;
+use super::id::ObjectId;
 use super::pieces::Pieces;
 use super::snapshot::Snapshot;
-use crate::model::{Digest, hex};
+use crate::model::Digest;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -95,7 +96,7 @@ impl Memory {
                 tree.push(Committed {
                     path: reader.bytes()?.to_vec(),
                     mode: reader.u32()?,
-                    id: reader.id()?,
+                    id: reader.id()??,
                     size: None,
                 });
             }
@@ -130,7 +131,7 @@ impl Snapshot {
             for entry in tree.iter() {
                 writer.bytes(&entry.path)?;
                 writer.u32(entry.mode);
-                writer.id(&entry.id)?;
+                writer.id(Some(entry.id));
             }
         }
         Some(writer.0)
@@ -160,14 +161,11 @@ impl Writer {
         Some(())
     }
 
-    /// An id in hexadecimal, as the bytes it stands for.
-    fn id(&mut self, id: &str) -> Option<()> {
-        let (pairs, rest) = id.as_bytes().as_chunks::<2>();
-        self.0.push(u8::try_from(pairs.len()).ok().filter(|_| rest.is_empty())?);
-        for pair in pairs {
-            self.0.push(u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?);
-        }
-        Some(())
+    fn id(&mut self, id: Option<ObjectId>) {
+        let bytes = id.as_ref().map_or(&[][..], ObjectId::as_bytes);
+        // Twenty, thirty-two or nothing.
+        self.0.push(bytes.len() as u8);
+        self.0.extend_from_slice(bytes);
     }
 
     fn entry(&mut self, entry: &Entry) -> Option<()> {
@@ -180,7 +178,7 @@ impl Writer {
         self.u64(device);
         self.u32(mode);
         self.0.extend_from_slice(entry.digest.as_bytes());
-        self.id(entry.id.as_deref().unwrap_or_default())?;
+        self.id(entry.id);
         match &entry.converted {
             Some(converted) => self.converted(converted)?,
             None => self.0.push(0),
@@ -214,7 +212,7 @@ impl Writer {
                 return Some(());
             }
         }
-        self.id(&converted.blob)?;
+        self.id(Some(converted.blob));
         self.0.push(converted.same.into());
         Some(())
     }
@@ -256,9 +254,11 @@ impl<'a> Reader<'a> {
         self.take(count)
     }
 
-    fn id(&mut self) -> Option<String> {
-        let count = usize::from(self.u8()?);
-        self.take(count).map(hex)
+    fn id(&mut self) -> Option<Option<ObjectId>> {
+        match self.u8()? {
+            0 => Some(None),
+            count => ObjectId::new(self.take(count.into())?).map(Some),
+        }
     }
 
     fn entry(&mut self) -> Option<Entry> {
@@ -268,7 +268,7 @@ impl<'a> Reader<'a> {
         let (inode, device, mode) = (self.u64()?, self.u64()?, self.u32()?);
         let stat = StatKey { size, modified, changed, inode, device, mode };
         let digest = Digest::from_hash(self.array()?.into());
-        let id = Some(self.id()?).filter(|id| !id.is_empty());
+        let id = self.id()?;
         let converted = match self.u8()? {
             0 => None,
             kind => Some(Box::new(self.converted(kind)?)),
@@ -313,7 +313,7 @@ impl<'a> Reader<'a> {
             2 => Rules::Lfs,
             _ => return None,
         };
-        Some(Converted { rules, blob: self.id()?, same: self.u8()? == 1 })
+        Some(Converted { rules, blob: self.id()??, same: self.u8()? == 1 })
     }
 }
 
@@ -339,15 +339,16 @@ mod tests {
             text: Vec::new(),
             pieces: Pieces::new(vec![[1; 32], [2; 32], [3; 32]]),
             blob: None,
-            id: Some("ab".repeat(20)),
-            converted: rules.map(|rules| Box::new(Converted { rules, blob: "cd".repeat(20), same: true })),
+            id: Some(ObjectId::example(0xab)),
+            converted: rules.map(|rules| Box::new(Converted { rules, blob: ObjectId::example(0xcd), same: true })),
             stat: stat(changed),
         };
         let builtin = Rules::Builtin { ends: Ends::Guessed, ident: true, encoding: Some(Encoding::Utf16Be) };
         let entries =
             vec![entry(b"a\xff\n", 100, Some(builtin)), entry(b"b", 100, Some(Rules::Lfs)), entry(b"c", 1000, None)];
         let taken = UNIX_EPOCH + Duration::new(1000, 8_000_000);
-        let tree = [Committed { path: b"x y".to_vec(), mode: 0o120_000, id: "ef".repeat(32), size: None }];
+        let tree =
+            [Committed { path: b"x y".to_vec(), mode: 0o120_000, id: ObjectId::new(&[0xef; 32]).unwrap(), size: None }];
         let trees = [("sha256:00".to_owned(), tree.into())].into();
         Snapshot { trees, learnt: true, ..Snapshot::new(entries, None, None, taken) }
     }

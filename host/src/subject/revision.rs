@@ -5,6 +5,7 @@
 use super::collect::absent;
 use super::entry::{Entry, Kind, StatKey};
 use super::git::{Batch, Committed, GitError, Indexed, Repository};
+use super::id::ObjectId;
 use super::look::{Hashed, hash};
 use super::snapshot::{Snapshot, Workspace};
 use super::trees::{self, AHEAD, LONGEST};
@@ -48,7 +49,7 @@ impl Workspace {
     /// What a commit, as `sha1:…` or `sha256:…`, holds at and below the root. None outside version control.
     pub fn revision(&self, commit: &str) -> Result<Option<Revision>, GitError> {
         let Some(repository) = &self.repository else { return Ok(None) };
-        let id = commit.split_once(':').map_or(commit, |(_, id)| id);
+        let id = ObjectId::of_commit(commit).ok_or_else(|| GitError::NoObject(commit.to_owned()))?;
         let entries = self.sized(repository, trees::committed(repository, id)?)?;
         Ok(Some(Revision { commit: Some(commit.to_owned()), dirty: false, entries }))
     }
@@ -79,8 +80,8 @@ impl Workspace {
         };
         let mut entries: Vec<Committed> = listed.into_iter().filter_map(inside).collect();
         let sized = || |entry: &&mut Committed| kind_of_mode(entry.mode) != Kind::LeftOut;
-        let ids: Vec<String> = entries.iter_mut().filter(sized()).map(|entry| entry.id.clone()).collect();
-        let known = repository.sizes(&ids.iter().map(String::as_str).collect::<Vec<_>>())?;
+        let ids: Vec<ObjectId> = entries.iter_mut().filter(sized()).map(|entry| entry.id).collect();
+        let known = repository.sizes(&ids)?;
         entries.iter_mut().filter(sized()).zip(known).for_each(|(entry, size)| entry.size = size);
         Ok(entries)
     }
@@ -103,26 +104,26 @@ impl Workspace {
                 tracked: true,
                 text: Vec::new(),
                 pieces: None,
-                blob: Some(committed.id.clone()),
-                id: Some(committed.id.clone()),
+                blob: Some(committed.id),
+                id: Some(committed.id),
                 converted: None,
                 stat: StatKey::default(),
             };
             if kind == Kind::LeftOut {
-                let contents = absent(committed.mode, &committed.id);
+                let contents = absent(committed.mode, committed.id);
                 (one.size, one.digest) = (contents.len() as u64, Digest::of(&contents));
             } else {
                 while asked < AHEAD {
                     let Some(next) = coming.next() else { break };
-                    batch.ask(&next.id)?;
+                    batch.ask(next.id)?;
                     asked += 1;
                 }
                 asked -= 1;
                 if kind == Kind::Symlink {
-                    one.text = link(&mut batch, &committed.id)?;
+                    one.text = link(&mut batch, committed.id)?;
                     (one.size, one.digest) = (one.text.len() as u64, Digest::of(&one.text));
                 } else {
-                    let hashed = batch.answer("blob", &committed.id, |size, contents| hash(contents, size, None))?;
+                    let hashed = batch.answer("blob", committed.id, |size, contents| hash(contents, size, None))?;
                     let Hashed { size, digest, pieces, id: _ } = hashed;
                     (one.size, one.digest, one.pieces) = (size, digest, pieces);
                 }
@@ -136,7 +137,7 @@ impl Workspace {
 }
 
 /// The text of a link: no longer than a file system takes.
-fn link(batch: &mut Batch, id: &str) -> Result<Vec<u8>, GitError> {
+fn link(batch: &mut Batch, id: ObjectId) -> Result<Vec<u8>, GitError> {
     let text = batch.answer("blob", id, |_, contents| {
         let mut text = Vec::new();
         contents.take(LONGEST as u64 + 1).read_to_end(&mut text)?;
@@ -144,12 +145,12 @@ fn link(batch: &mut Batch, id: &str) -> Result<Vec<u8>, GitError> {
     })?;
     if text.len() > LONGEST {
         let why = format!("is a link of more than {LONGEST} bytes");
-        return Err(GitError::Tree { id: id.to_owned(), why });
+        return Err(GitError::Tree { id: id.to_string(), why });
     }
     Ok(text)
 }
 
-fn bytes(batch: &mut Batch, id: &str) -> Result<Vec<u8>, GitError> {
+fn bytes(batch: &mut Batch, id: ObjectId) -> Result<Vec<u8>, GitError> {
     batch.answer("blob", id, |_, contents| {
         let mut bytes = Vec::new();
         contents.read_to_end(&mut bytes)?;
@@ -168,7 +169,7 @@ pub struct Objects {
 struct Open {
     batch: Option<Batch>,
     /// A large object that was read last, checked: its pieces are asked for one after the other.
-    large: Option<(String, std::fs::File)>,
+    large: Option<(ObjectId, std::fs::File)>,
 }
 
 impl Objects {
@@ -178,15 +179,15 @@ impl Objects {
     }
 
     /// A blob, whole.
-    pub fn blob(&self, id: &str) -> Result<Vec<u8>, GitError> {
+    pub fn blob(&self, id: ObjectId) -> Result<Vec<u8>, GitError> {
         self.with(id, |batch| bytes(batch, id))
     }
 
     /// `len` bytes at `offset` of a blob. None where it is shorter.
-    pub fn part(&self, id: &str, offset: u64, len: usize) -> Result<Option<Vec<u8>>, GitError> {
+    pub fn part(&self, id: ObjectId, offset: u64, len: usize) -> Result<Option<Vec<u8>>, GitError> {
         use std::os::unix::fs::FileExt as _;
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = open.large.as_ref().filter(|(kept, _)| kept == id);
+        let kept = open.large.as_ref().filter(|(kept, _)| *kept == id);
         if kept.is_none() {
             drop(open);
             let read = self.with(id, |batch| {
@@ -209,7 +210,7 @@ impl Objects {
                 Err(file) => file,
             };
             open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-            open.large = Some((id.to_owned(), file));
+            open.large = Some((id, file));
         }
         let Some((_, file)) = &open.large else { return Ok(None) };
         if file.metadata()?.len() < offset.saturating_add(len as u64) {
@@ -220,7 +221,7 @@ impl Objects {
         Ok(Some(bytes))
     }
 
-    fn with<R>(&self, id: &str, take: impl FnOnce(&mut Batch) -> Result<R, GitError>) -> Result<R, GitError> {
+    fn with<R>(&self, id: ObjectId, take: impl FnOnce(&mut Batch) -> Result<R, GitError>) -> Result<R, GitError> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let mut batch = match open.batch.take() {
             Some(batch) => batch,

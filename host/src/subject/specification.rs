@@ -6,6 +6,7 @@
 
 use super::git::{Batch, Committed, GitError};
 use super::history;
+use super::id::ObjectId;
 use super::snapshot::Workspace;
 use super::trees::{self, FOLDER, MOST};
 use crate::model::{Context, Digest, Encoder, SpecVersion};
@@ -41,7 +42,7 @@ pub fn spec_digest(files: &[Committed]) -> Digest {
     let mut encoder = Encoder::new();
     encoder.integer(files.len() as u64);
     for file in files {
-        encoder.bytes(&file.path).integer(file.mode.into()).text(&file.id);
+        encoder.bytes(&file.path).integer(file.mode.into()).text(&file.id.to_string());
     }
     encoder.finish(Context::Specification)
 }
@@ -56,7 +57,7 @@ impl Workspace {
         may_name_below: impl Fn(&str) -> bool,
     ) -> Result<Option<SpecVersion>, GitError> {
         let Some(repository) = &self.repository else { return Ok(None) };
-        let id = commit.split_once(':').map_or(commit, |(_, id)| id);
+        let id = ObjectId::of_commit(commit).ok_or_else(|| GitError::NoObject(commit.to_owned()))?;
         let paths = Paths { below: &self.below, names, may_name_below };
         let walk = Walk { batch: repository.batch()?, read: 0, kept: Trees::default(), used: Trees::default() };
         walk.version(id, &paths).map(Some)
@@ -92,12 +93,12 @@ impl<N: Fn(&str) -> bool, B: Fn(&str) -> bool> Paths<'_, N, B> {
 }
 
 /// The entries of a tree by name: mode and id.
-type Tree = BTreeMap<Vec<u8>, (u32, String)>;
+type Tree = BTreeMap<Vec<u8>, (u32, ObjectId)>;
 
 /// Trees by their ids, as many as there is room for.
 #[derive(Default)]
 struct Trees {
-    trees: HashMap<String, Rc<Tree>>,
+    trees: HashMap<ObjectId, Rc<Tree>>,
     bytes: usize,
 }
 
@@ -129,7 +130,7 @@ impl From<GitError> for Halt {
 impl Walk {
     fn version<N: Fn(&str) -> bool, B: Fn(&str) -> bool>(
         mut self,
-        id: &str,
+        id: ObjectId,
         paths: &Paths<'_, N, B>,
     ) -> Result<SpecVersion, GitError> {
         self.batch.ask(id)?;
@@ -138,7 +139,7 @@ impl Walk {
         loop {
             let mut parent = None;
             let mut edge = false;
-            if let Some(id) = at.parents.first() {
+            if let Some(id) = at.parents.first().copied() {
                 self.read += 1;
                 self.batch.ask(id)?;
                 match history::commit(&mut self.batch, id) {
@@ -147,7 +148,7 @@ impl Walk {
                     Err(error) => return Err(error),
                 }
             }
-            match self.touched(&at.tree, parent.as_ref().map(|parent| parent.tree.as_str()), paths) {
+            match self.touched(at.tree, parent.as_ref().map(|parent| parent.tree), paths) {
                 Ok(touched) => number += u64::from(touched),
                 // Whoever asks has files of it, so there was a commit that brought them.
                 Err(Halt::Edge) => return Ok(SpecVersion { number: number.max(1), at_least: true }),
@@ -164,17 +165,17 @@ impl Walk {
     /// Whether files of the specification differ between two trees, of which the second may be none.
     fn touched<N: Fn(&str) -> bool, B: Fn(&str) -> bool>(
         &mut self,
-        after: &str,
-        before: Option<&str>,
+        after: ObjectId,
+        before: Option<ObjectId>,
         paths: &Paths<'_, N, B>,
     ) -> Result<bool, Halt> {
         if before == Some(after) {
             return Ok(false);
         }
-        let mut waiting = vec![(Vec::new(), Some(after.to_owned()), before.map(str::to_owned))];
+        let mut waiting = vec![(Vec::new(), Some(after), before)];
         let mut touched = false;
         while let Some((folder, after, before)) = waiting.pop() {
-            let (after, before) = (self.tree(after.as_deref())?, self.tree(before.as_deref())?);
+            let (after, before) = (self.tree(after)?, self.tree(before)?);
             let gone = before.keys().filter(|name| !after.contains_key(*name));
             for name in after.keys().chain(gone) {
                 let (new, old) = (after.get(name), before.get(name));
@@ -182,13 +183,13 @@ impl Walk {
                     continue;
                 }
                 let path = [&folder[..], name].concat();
-                let is_file = |entry: Option<&(u32, String)>| entry.is_some_and(|(mode, _)| *mode != FOLDER);
+                let is_file = |entry: Option<&(u32, ObjectId)>| entry.is_some_and(|(mode, _)| *mode != FOLDER);
                 if (is_file(new) || is_file(old)) && paths.has(&path) {
                     touched = true;
                     break;
                 }
                 let within =
-                    |entry: Option<&(u32, String)>| entry.filter(|(mode, _)| *mode == FOLDER).map(|(_, id)| id.clone());
+                    |entry: Option<&(u32, ObjectId)>| entry.filter(|(mode, _)| *mode == FOLDER).map(|(_, id)| *id);
                 let (new, old) = (within(new), within(old));
                 if new != old && paths.may_have_below(&path) {
                     waiting.push(([&path[..], b"/"].concat(), new, old));
@@ -206,24 +207,23 @@ impl Walk {
         Ok(touched)
     }
 
-    fn tree(&mut self, id: Option<&str>) -> Result<Rc<Tree>, Halt> {
+    fn tree(&mut self, id: Option<ObjectId>) -> Result<Rc<Tree>, Halt> {
         let Some(id) = id else { return Ok(Rc::default()) };
-        let known = self.used.trees.get(id).or_else(|| self.kept.trees.get(id)).cloned();
+        let known = self.used.trees.get(&id).or_else(|| self.kept.trees.get(&id)).cloned();
         let tree = if let Some(tree) = known {
             tree
         } else {
             self.read += 1;
             self.batch.ask(id).map_err(Halt::Failed)?;
             let bytes = trees::read(&mut self.batch, id)?;
-            let lines = trees::parse(&bytes, id.len());
-            let lines = lines.map_err(|why| Halt::Failed(GitError::Tree { id: id.to_owned(), why }))?;
+            let lines = trees::parse(&bytes, id.as_bytes().len());
+            let lines = lines.map_err(|why| Halt::Failed(GitError::Tree { id: id.to_string(), why }))?;
             Rc::new(lines.into_iter().map(|(mode, name, id)| (name.to_vec(), (mode, id))).collect())
         };
-        let bytes =
-            tree.iter().map(|(name, (_, id))| name.len() + id.len() + size_of::<(Vec<u8>, u32, String)>()).sum();
-        if self.used.bytes.saturating_add(bytes) <= MOST_KEPT && !self.used.trees.contains_key(id) {
+        let bytes = tree.keys().map(|name| name.len() + size_of::<(Vec<u8>, u32, ObjectId)>()).sum();
+        if self.used.bytes.saturating_add(bytes) <= MOST_KEPT && !self.used.trees.contains_key(&id) {
             self.used.bytes += bytes;
-            self.used.trees.insert(id.to_owned(), Rc::clone(&tree));
+            self.used.trees.insert(id, Rc::clone(&tree));
         }
         Ok(tree)
     }
@@ -234,7 +234,7 @@ mod tests {
     use super::*;
 
     fn file(path: &str, mode: u32, id: &str) -> Committed {
-        Committed { path: path.into(), mode, id: id.repeat(20), size: None }
+        Committed { path: path.into(), mode, id: ObjectId::parse(id.repeat(20).as_bytes()).unwrap(), size: None }
     }
 
     #[test]
@@ -247,7 +247,7 @@ mod tests {
         let mut others = vec![one.to_vec(), one.to_vec(), one.to_vec(), one[..1].to_vec()];
         others[0][0].path = b"SPEC".to_vec();
         others[1][0].mode = 0o100_755;
-        others[2][0].id = "ac".repeat(20);
+        others[2][0].id = ObjectId::example(0xac);
         for other in others {
             assert_ne!(spec_digest(&other), spec_digest(&one));
         }

@@ -3,7 +3,7 @@
 
 use super::git::{Batch, Committed, GitError, Repository};
 use super::history;
-use crate::model::hex;
+use super::id::ObjectId;
 use std::collections::{HashSet, VecDeque};
 use std::io::Read as _;
 
@@ -23,9 +23,9 @@ const LARGEST: u64 = 64 << 20;
 /// The mode of a folder.
 pub(super) const FOLDER: u32 = 0o40_000;
 
-/// Everything in the tree of a commit, by its full id in hexadecimal: sorted bytewise by path, without sizes.
-pub(super) fn committed(repository: &Repository, commit: &str) -> Result<Vec<Committed>, GitError> {
-    let refuse = |id: &str, why: &str| GitError::Tree { id: id.to_owned(), why: why.to_owned() };
+/// Everything in the tree of a commit: sorted bytewise by path, without sizes.
+pub(super) fn committed(repository: &Repository, commit: ObjectId) -> Result<Vec<Committed>, GitError> {
+    let refuse = |id: ObjectId, why: &str| GitError::Tree { id: id.to_string(), why: why.to_owned() };
     let mut batch = repository.batch()?;
     batch.ask(commit)?;
     let root = history::commit(&mut batch, commit)?.tree;
@@ -33,17 +33,17 @@ pub(super) fn committed(repository: &Repository, commit: &str) -> Result<Vec<Com
     let mut entries = Vec::new();
     while let Some((folder, id)) = waiting.pop_front() {
         if asked == 0 {
-            for (_, id) in std::iter::once(&(folder.clone(), id.clone())).chain(waiting.iter()).take(AHEAD) {
+            for id in std::iter::once(id).chain(waiting.iter().map(|(_, id)| *id)).take(AHEAD) {
                 batch.ask(id)?;
                 asked += 1;
             }
         }
         asked -= 1;
-        let tree = read(&mut batch, &id)?;
-        for (mode, name, id) in parse(&tree, commit.len()).map_err(|why| refuse(&id, &why))? {
+        let tree = read(&mut batch, id)?;
+        for (mode, name, id) in parse(&tree, commit.as_bytes().len()).map_err(|why| refuse(id, &why))? {
             let path = [&folder[..], name].concat();
             if path.len() > LONGEST {
-                return Err(refuse(&id, "holds a path longer than 4096 bytes"));
+                return Err(refuse(id, "holds a path longer than 4096 bytes"));
             }
             if mode == FOLDER {
                 waiting.push_back(([&path[..], b"/"].concat(), id));
@@ -52,7 +52,7 @@ pub(super) fn committed(repository: &Repository, commit: &str) -> Result<Vec<Com
             }
         }
         if entries.len() + waiting.len() > MOST {
-            return Err(refuse(&id, "has more entries than any file system"));
+            return Err(refuse(id, "has more entries than any file system"));
         }
     }
     entries.sort_by(|a, b| a.path.cmp(&b.path));
@@ -60,23 +60,23 @@ pub(super) fn committed(repository: &Repository, commit: &str) -> Result<Vec<Com
 }
 
 /// Takes the answer to a question for a tree.
-pub(super) fn read(batch: &mut Batch, id: &str) -> Result<Vec<u8>, GitError> {
+pub(super) fn read(batch: &mut Batch, id: ObjectId) -> Result<Vec<u8>, GitError> {
     let tree = batch.answer("tree", id, |_, contents| {
         let mut tree = Vec::new();
         contents.take(LARGEST + 1).read_to_end(&mut tree)?;
         Ok(tree)
     })?;
     if tree.len() as u64 > LARGEST {
-        return Err(GitError::Tree { id: id.to_owned(), why: "is too large".to_owned() });
+        return Err(GitError::Tree { id: id.to_string(), why: "is too large".to_owned() });
     }
     Ok(tree)
 }
 
-/// One line of a tree: mode, name, id in hexadecimal.
-pub(super) type Line<'a> = (u32, &'a [u8], String);
+/// One line of a tree: mode, name, id.
+pub(super) type Line<'a> = (u32, &'a [u8], ObjectId);
 
-/// `MODE SP NAME NUL ID`, one behind the other: the mode octal, the id as bytes, of which `digits` is twice the number.
-pub(super) fn parse(mut tree: &[u8], digits: usize) -> Result<Vec<Line<'_>>, String> {
+/// `MODE SP NAME NUL ID`, one behind the other: the mode octal, the id as bytes, `length` of them.
+pub(super) fn parse(mut tree: &[u8], length: usize) -> Result<Vec<Line<'_>>, String> {
     let mut lines = Vec::new();
     let mut names = HashSet::new();
     while !tree.is_empty() {
@@ -86,7 +86,8 @@ pub(super) fn parse(mut tree: &[u8], digits: usize) -> Result<Vec<Line<'_>>, Str
         let mode = std::str::from_utf8(mode).ok().and_then(|mode| u32::from_str_radix(mode, 8).ok()).ok_or_else(cut)?;
         let end = rest.iter().position(|byte| *byte == 0).ok_or_else(cut)?;
         let (name, rest) = (&rest[..end], &rest[end + 1..]);
-        let (id, rest) = rest.split_at_checked(digits / 2).ok_or_else(cut)?;
+        let (id, rest) = rest.split_at_checked(length).ok_or_else(cut)?;
+        let id = ObjectId::new(id).ok_or_else(cut)?;
         if name.is_empty()
             || name == b"."
             || name == b".."
@@ -98,7 +99,7 @@ pub(super) fn parse(mut tree: &[u8], digits: usize) -> Result<Vec<Line<'_>>, Str
         if !names.insert(name) {
             return Err(format!("has the name `{}` twice", String::from_utf8_lossy(name).escape_debug()));
         }
-        lines.push((canonical(mode), name, hex(id)));
+        lines.push((canonical(mode), name, id));
         tree = rest;
     }
     Ok(lines)
@@ -125,7 +126,7 @@ mod tests {
 
     #[test]
     fn modes_are_what_git_takes_them_for() {
-        let of = |mode: &str| parse(&line(mode, "a"), 40).unwrap()[0].0;
+        let of = |mode: &str| parse(&line(mode, "a"), 20).unwrap()[0].0;
         for (written, meant) in [
             ("100644", 0o100_644),
             ("100664", 0o100_644),
@@ -137,18 +138,18 @@ mod tests {
         ] {
             assert_eq!(of(written), meant, "{written}");
         }
-        assert_eq!(parse(&line("100644", "a"), 40).unwrap()[0].2, "ab".repeat(20));
+        assert_eq!(parse(&line("100644", "a"), 20).unwrap()[0].2, ObjectId::example(0xab));
     }
 
     #[test]
     fn names_that_no_file_can_have_are_refused() {
         for bad in ["", ".", "..", ".git", ".GIT", "a/b", "/"] {
-            assert!(parse(&line("100644", bad), 40).is_err(), "{bad}");
+            assert!(parse(&line("100644", bad), 20).is_err(), "{bad}");
         }
         let twice = [line("100644", "a"), line("40000", "a")].concat();
-        assert!(parse(&twice, 40).unwrap_err().contains("twice"));
+        assert!(parse(&twice, 20).unwrap_err().contains("twice"));
         for bad in [&b"100644"[..], b"100644 a", b"100644 a\0short", b"x a\0", b" a\0"] {
-            assert!(parse(bad, 40).is_err());
+            assert!(parse(bad, 20).is_err());
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Reading objects by their ids, many with one process: `cat-file --batch`.
 
 use super::super::blob::ObjectHash;
+use super::super::id::ObjectId;
 use super::super::patience::Patience;
-use super::{GitError, SLICE, TIME_LIMIT, is_id, shown};
+use super::{GitError, SLICE, TIME_LIMIT, shown};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, BufRead as _, BufReader, Read, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -60,10 +61,7 @@ impl Batch {
     }
 
     /// Asks for an object. Some dozens may be asked for before the first answer is taken.
-    pub(in crate::subject) fn ask(&mut self, id: &str) -> Result<(), GitError> {
-        if !is_id(id) {
-            return Err(unexpected(id.as_bytes()));
-        }
+    pub(in crate::subject) fn ask(&mut self, id: ObjectId) -> Result<(), GitError> {
         // One write, so that git does not wake for half a line.
         Ok(self.input.write_all(format!("{id}\n").as_bytes())?)
     }
@@ -74,18 +72,20 @@ impl Batch {
     pub(in crate::subject) fn answer<R>(
         &mut self,
         kind: &str,
-        id: &str,
+        id: ObjectId,
         take: impl FnOnce(u64, &mut dyn Read) -> io::Result<R>,
     ) -> Result<R, GitError> {
         let mut line = Vec::new();
         self.output.by_ref().take(LONGEST).read_until(b'\n', &mut line).map_err(late)?;
         let size = std::str::from_utf8(&line)
             .ok()
-            .and_then(|line| line.strip_prefix(id)?.strip_prefix(' ')?.strip_prefix(kind)?.strip_prefix(' '))
+            .and_then(|line| {
+                line.strip_prefix(&id.to_string())?.strip_prefix(' ')?.strip_prefix(kind)?.strip_prefix(' ')
+            })
             .and_then(|size| size.strip_suffix('\n')?.parse::<u64>().ok());
         let Some(size) = size else {
             let missing = line == format!("{id} missing\n").as_bytes();
-            return Err(if missing { GitError::NoObject(id.to_owned()) } else { unexpected(&line) });
+            return Err(if missing { GitError::NoObject(id.to_string()) } else { unexpected(&line) });
         };
         let mut hashed = Hashed { inner: self.output.by_ref().take(size), hash: ObjectHash::new(id, kind, size) };
         let taken = take(size, &mut hashed).map_err(late)?;
@@ -94,7 +94,7 @@ impl Batch {
         let mut end = [0];
         self.output.read_exact(&mut end).map_err(late)?;
         if left > 0 || end != *b"\n" || found != id {
-            return Err(GitError::NotTheObject(id.to_owned()));
+            return Err(GitError::NotTheObject(id.to_string()));
         }
         Ok(taken)
     }
