@@ -18,7 +18,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Claim {
     root: Arc<Root>,
-    entries: Vec<crate::subject::Entry>,
+    entries: Vec<Arc<crate::subject::Entry>>,
 }
 
 impl Claim {
@@ -131,7 +131,7 @@ impl Shown<'_> {
         Ok(())
     }
 
-    fn folder(&mut self, mount: Mount, root: &Arc<Root>, entries: &[crate::subject::Entry]) {
+    fn folder(&mut self, mount: Mount, root: &Arc<Root>, entries: &[Arc<crate::subject::Entry>]) {
         if !self.mount(mount) {
             return;
         }
@@ -142,7 +142,7 @@ impl Shown<'_> {
             }
             match kind {
                 EntryKind::File | EntryKind::Executable => {
-                    let origin = Origin::File(Arc::clone(root), Box::new(entry.clone()));
+                    let origin = Origin::File(Arc::clone(root), Arc::clone(entry));
                     self.file(mount, &path, size, kind == EntryKind::Executable, origin);
                 }
                 EntryKind::Symlink => {
@@ -170,7 +170,7 @@ impl Shown<'_> {
             // A command may have written to it since.
             let entry = entry.filter(|entry| entry.digest == log.digest);
             let entry = entry.ok_or_else(|| format!("the output of {} was changed after it ended", row.id))?;
-            self.file(Mount::Evidence, &output, entry.size, false, Origin::File(root, Box::new(entry)));
+            self.file(Mount::Evidence, &output, entry.size, false, Origin::File(root, entry));
         }
         Ok(())
     }

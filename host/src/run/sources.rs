@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct Sources {
     place: Place,
     objects: Option<Objects>,
-    entries: Arc<[Entry]>,
+    entries: Vec<Arc<Entry>>,
     moved: Mutex<BTreeSet<String>>,
 }
 
@@ -36,7 +36,7 @@ pub(super) enum Origin {
     /// From git's objects, by id.
     Object(ObjectId),
     /// From a folder outside the subject, where it must be as it was when it was looked at.
-    File(Arc<Root>, Box<Entry>),
+    File(Arc<Root>, Arc<Entry>),
     /// They are here.
     Bytes(Vec<u8>, Digest),
 }
@@ -45,7 +45,7 @@ impl Sources {
     /// The contents of `snapshot`, which was taken of the folder `root`, or of a revision of `repository`.
     pub fn new(snapshot: &Snapshot, root: &Path, repository: Option<&Repository>) -> io::Result<Self> {
         let place = if snapshot.revision { Place::Revision } else { Place::Folder(Root::open(root)?) };
-        let entries = snapshot.entries.clone().into();
+        let entries = snapshot.entries.clone();
         Ok(Self { place, objects: repository.map(Objects::new), entries, moved: Mutex::default() })
     }
 

@@ -2,7 +2,7 @@
 //! of one every file that no ignore file leaves out. Nothing is looked at here.
 
 use super::error::SnapshotError;
-use super::git::{Committed, GitError, Listing, Repository};
+use super::git::{GitError, Listing, Repository};
 use super::id::ObjectId;
 use super::memory::{Known, Trees};
 use super::patience::Patience;
@@ -19,6 +19,13 @@ use std::thread::ScopedJoinHandle;
 /// What a walk outside version control reads to know what to leave out.
 const IGNORE_FILES: [&str; 2] = [".gitignore", ".ignore"];
 
+/// What a commit has at a path.
+#[derive(Clone, Copy)]
+pub(super) struct Held {
+    pub(super) mode: u32,
+    pub(super) id: ObjectId,
+}
+
 /// A path that belongs to the subject, before it was looked at.
 pub(super) struct Candidate {
     pub(super) path: Vec<u8>,
@@ -28,7 +35,8 @@ pub(super) struct Candidate {
     pub(super) unlisted: bool,
     /// Of a repository inside: what it is at.
     pub(super) commit: Option<String>,
-    pub(super) committed: Option<Committed>,
+    /// Of what the commit has: how it has it.
+    pub(super) committed: Option<Held>,
     /// The mode in the index of what is tracked.
     pub(super) indexed: Option<u32>,
     /// Of what is left out: what the index says is in it, as mode and id.
@@ -174,11 +182,12 @@ impl<'a> Collected<'a> {
             while let Some(removed) = committed.next_if(|committed| committed.path < entry.path) {
                 differs |= here.to_subject(&removed.path).is_some();
             }
-            let committed = committed.next_if(|committed| committed.path == entry.path).cloned();
+            let committed = committed.next_if(|committed| committed.path == entry.path);
+            let committed = committed.map(|committed| Held { mode: committed.mode, id: committed.id });
             let Some(path) = here.to_subject(&entry.path) else { continue };
             // What is staged would be committed, whatever lies in the working tree.
-            let staged = |committed: &Committed| entry.id != Some(committed.id) || entry.mode != committed.mode;
-            differs |= committed.as_ref().is_none_or(staged);
+            let staged = |committed: Held| entry.id != Some(committed.id) || entry.mode != committed.mode;
+            differs |= committed.is_none_or(staged);
             let (left_out, indexed) = (entry.skipped, Some(entry.mode));
             let absent = match entry.id {
                 Some(id) if left_out || entry.mode == 0o160_000 => absent(entry.mode, id),

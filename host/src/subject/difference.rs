@@ -16,6 +16,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStrExt as _;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 const EXECUTABLE: u32 = 0o100_755;
@@ -88,7 +89,8 @@ fn settle_one(
     for at in differ {
         let (candidate, Some(entry)) = (&collected.candidates[*at], &mut looked[*at]) else { continue };
         if !settings.file_mode && other_bit(candidate, entry) {
-            entry.kind = if candidate.indexed == Some(EXECUTABLE) { Kind::Executable } else { Kind::File };
+            Arc::make_mut(entry).kind =
+                if candidate.indexed == Some(EXECUTABLE) { Kind::Executable } else { Kind::File };
         }
         if other_contents(candidate, entry) {
             contents.push((*at, source.to_repository(&entry.path)));
@@ -107,7 +109,7 @@ fn settle_one(
     for ((at, path), values) in contents.iter().zip(rules) {
         let read = |source| SnapshotError::Read { path: String::from_utf8_lossy(path).into_owned(), source };
         source.repository.patience.check().map_err(read)?;
-        let (Some(committed), Some(entry)) = (&collected.candidates[*at].committed, &mut looked[*at]) else { continue };
+        let (Some(committed), Some(entry)) = (collected.candidates[*at].committed, &mut looked[*at]) else { continue };
         let values = values.each_ref().map(Vec::as_slice);
         let rules = Rules::of(&values, settings);
         if rules.keep_all() {
@@ -126,6 +128,7 @@ fn settle_one(
             Rules::Builtin { .. } | Rules::Lfs => None,
         };
         remarks.extend(why.map(|why| remark(&entry.path, &why)));
+        let entry = Arc::make_mut(entry);
         entry.blob = same.then_some(committed.id);
         entry.converted = Some(Box::new(Converted { rules, blob: committed.id, same }));
     }

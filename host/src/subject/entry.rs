@@ -9,6 +9,7 @@ use super::id::ObjectId;
 use super::pieces::Pieces;
 use crate::model::{Context, Digest, Encoder};
 use rustix::fs::{FileType, Stat};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// What kind of thing an entry is.
@@ -124,9 +125,9 @@ impl StatKey {
         }
     }
 
-    /// Whether its owner may execute it.
-    pub(super) fn is_executable(&self) -> bool {
-        self.mode & 0o100 != 0
+    /// What kind of file it is: one that its owner may execute, or not.
+    pub(super) fn kind(&self) -> Kind {
+        if self.mode & 0o100 == 0 { Kind::File } else { Kind::Executable }
     }
 
     /// Whether the entry could have been written again without these times moving: coarse clocks tick every
@@ -143,7 +144,7 @@ impl StatKey {
 
 /// The digest of a tree: the number of entries, then for each, in order, its path, the code of its kind and
 /// the digest of its contents. Neither size nor `tracked` is in it: both follow from what is.
-pub(super) fn tree_digest(entries: &[Entry]) -> Digest {
+pub(super) fn tree_digest(entries: &[Arc<Entry>]) -> Digest {
     let mut encoder = Encoder::new();
     encoder.integer(entries.len() as u64);
     for entry in entries {
@@ -166,27 +167,29 @@ mod tests {
         let vectors: serde_json::Value =
             serde_json::from_str(include_str!("../../../tests/vectors/tree.json")).unwrap();
         for vector in vectors.as_array().unwrap() {
-            let entries = vector["entries"].as_array().unwrap().iter().map(|entry| Entry {
-                path: bytes(&entry["path"]),
-                kind: match entry["kind"].as_str().unwrap() {
-                    "file" => Kind::File,
-                    "executable" => Kind::Executable,
-                    "link" => Kind::Symlink,
-                    "submodule" => Kind::Submodule,
-                    "left-out" => Kind::LeftOut,
-                    "unreadable" => Kind::Unreadable,
-                    "special" => Kind::Special,
-                    other => panic!("{other}"),
-                },
-                size: 0,
-                digest: Digest::of(&bytes(&entry["contents"])),
-                tracked: false,
-                text: Vec::new(),
-                pieces: None,
-                blob: None,
-                id: None,
-                converted: None,
-                stat: StatKey::default(),
+            let entries = vector["entries"].as_array().unwrap().iter().map(|entry| {
+                Arc::new(Entry {
+                    path: bytes(&entry["path"]),
+                    kind: match entry["kind"].as_str().unwrap() {
+                        "file" => Kind::File,
+                        "executable" => Kind::Executable,
+                        "link" => Kind::Symlink,
+                        "submodule" => Kind::Submodule,
+                        "left-out" => Kind::LeftOut,
+                        "unreadable" => Kind::Unreadable,
+                        "special" => Kind::Special,
+                        other => panic!("{other}"),
+                    },
+                    size: 0,
+                    digest: Digest::of(&bytes(&entry["contents"])),
+                    tracked: false,
+                    text: Vec::new(),
+                    pieces: None,
+                    blob: None,
+                    id: None,
+                    converted: None,
+                    stat: StatKey::default(),
+                })
             });
             let digest = tree_digest(&entries.collect::<Vec<_>>()).to_string();
             assert_eq!(digest, vector["digest"].as_str().unwrap(), "{}", vector["name"]);

@@ -258,9 +258,9 @@ impl Repository {
     /// The sizes of objects, by their ids; git does not check them against the objects. None for what this clone has not.
     pub(super) fn sizes(&self, ids: &[ObjectId]) -> Result<Vec<Option<u64>>, GitError> {
         let command = "cat-file";
-        let input = ids.iter().map(|id| format!("{id}\n")).collect::<String>();
+        let input: Vec<String> = ids.iter().map(|id| format!("{id}\n")).collect();
         let arguments = ["--batch-check=%(objectname) %(objectsize)"];
-        let answer = call_with(self.place(), command, &arguments, input.as_bytes())?;
+        let answer = call_with(self.place(), command, &arguments, input.concat().as_bytes())?;
         if !answer.success {
             return Err(refusal(&self.top, command, &answer));
         }

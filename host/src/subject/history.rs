@@ -3,6 +3,7 @@
 
 use super::git::{Batch, GitError, Repository};
 use super::id::ObjectId;
+use std::collections::hash_map::Entry;
 use std::collections::{BinaryHeap, HashMap};
 use std::io::Read as _;
 
@@ -67,17 +68,17 @@ impl Walk {
     /// Adds flags to a commit, and queues it if it had not all of them. Nothing for one that this clone has not: a
     /// shallow one ends there.
     fn mark(&mut self, batch: &mut Batch, id: ObjectId, flags: u8) -> Result<(), GitError> {
-        if !self.seen.contains_key(&id) {
-            batch.ask(id)?;
-            let found = match commit(batch, id) {
-                Err(GitError::NoObject(_)) => return Ok(()),
-                found => found?,
-            };
-            self.seen.insert(id, (found, 0));
-        }
-        if let Some((commit, has)) = self.seen.get_mut(&id)
-            && *has & flags != flags
-        {
+        let (commit, has) = match self.seen.entry(id) {
+            Entry::Occupied(seen) => seen.into_mut(),
+            Entry::Vacant(new) => {
+                batch.ask(id)?;
+                match commit(batch, id) {
+                    Err(GitError::NoObject(_)) => return Ok(()),
+                    found => new.insert((found?, 0)),
+                }
+            }
+        };
+        if *has & flags != flags {
             *has |= flags;
             self.queue.push((commit.date, id));
         }

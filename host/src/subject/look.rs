@@ -5,10 +5,9 @@
 
 use super::beneath::{self, Root};
 use super::blob::{ObjectHash, blob_id};
-use super::collect::Candidate;
+use super::collect::{Candidate, Held};
 use super::entry::{Entry, Kind, StatKey};
 use super::error::SnapshotError;
-use super::git::Committed;
 use super::id::ObjectId;
 use super::memory::Known;
 use super::patience::Patience;
@@ -17,10 +16,11 @@ use crate::model::Digest;
 use rustix::fs::{FileType, Stat};
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The entry as it is. None where there is nothing at that path.
-pub(super) type Looked = Option<Entry>;
+pub(super) type Looked = Option<Arc<Entry>>;
 
 pub(super) fn look_at_all(
     root: &Root,
@@ -53,10 +53,11 @@ pub(super) fn untouched(root: &Root, known: Known<'_>) -> Vec<bool> {
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(8);
     let share = entries.len().div_ceil(threads).max(1);
     std::thread::scope(|scope| {
-        let look = |part: &[Entry]| -> Vec<bool> {
+        let look = |part: &[Arc<Entry>]| -> Vec<bool> {
             let learnt = AtomicBool::new(false);
             let mut looker = Looker { root, folder: None, known, learnt: &learnt, patience: &Patience::default() };
-            let same = |entry: &Entry| looker.stat(&entry.path).is_ok_and(|(_, stat)| StatKey::of(&stat) == entry.stat);
+            let same =
+                |entry: &Arc<Entry>| looker.stat(&entry.path).is_ok_and(|(_, stat)| StatKey::of(&stat) == entry.stat);
             part.iter().map(same).collect()
         };
         let threads: Vec<_> = entries.chunks(share).map(|part| scope.spawn(move || look(part))).collect();
@@ -68,7 +69,7 @@ pub(super) fn untouched(root: &Root, known: Known<'_>) -> Vec<bool> {
 }
 
 /// The file at `path` below `root`, outside of any subject. None where there is none.
-pub fn look_at(root: &Root, path: &[u8]) -> io::Result<Option<Entry>> {
+pub fn look_at(root: &Root, path: &[u8]) -> io::Result<Looked> {
     let candidate = Candidate::untracked(path.to_vec());
     let (learnt, patience) = (&AtomicBool::new(false), &Patience::default());
     Looker { root, folder: None, known: Known::nothing(), learnt, patience }.look(&candidate)
@@ -111,7 +112,7 @@ impl Looker<'_> {
 
     fn look(&mut self, candidate: &Candidate) -> io::Result<Looked> {
         if let Some(commit) = &candidate.commit {
-            return Ok(Some(entry(candidate, Kind::Submodule, commit.as_bytes(), StatKey::default())));
+            return Ok(Some(entry(candidate, Kind::Submodule, commit.as_bytes(), StatKey::default()).into()));
         }
         if let Some(known) = self.known.untouched(&candidate.path).filter(|_| !candidate.unlisted)
             && let Some(entry) = remembered(candidate, known)
@@ -123,21 +124,21 @@ impl Looker<'_> {
         let (opened, stat) = match self.stat(&candidate.path) {
             Ok(found) => found,
             Err(error) if is_absence(&error) => {
-                return Ok(candidate.left_out.then(|| absent(candidate)));
+                return Ok(candidate.left_out.then(|| absent(candidate).into()));
             }
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                return Ok(Some(entry(candidate, Kind::Unreadable, b"", StatKey::default())));
+                return Ok(Some(entry(candidate, Kind::Unreadable, b"", StatKey::default()).into()));
             }
             Err(error) => return Err(error),
         };
         let key = StatKey::of(&stat);
-        let committed = candidate.committed.as_ref();
+        let committed = candidate.committed;
         if candidate.unlisted {
             // Whoever says so may be wrong.
             let folder = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
             let denied = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
             let unlisted = folder && root.folder(&candidate.path).as_ref().is_err_and(denied);
-            return Ok(unlisted.then(|| entry(candidate, Kind::Unreadable, b"", key)));
+            return Ok(unlisted.then(|| entry(candidate, Kind::Unreadable, b"", key).into()));
         }
         let entry = match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => {
@@ -154,7 +155,7 @@ impl Looker<'_> {
                         let Hashed { size, digest, pieces, id } =
                             hash(self.patience.reading(file), expected, committed)?;
                         let blob = committed.map(|c| c.id).filter(|blob| id == Some(*blob));
-                        let kind = if stat.st_mode & 0o100 == 0 { Kind::File } else { Kind::Executable };
+                        let kind = StatKey::of(&stat).kind();
                         Entry { size, digest, pieces, blob, id, ..entry(candidate, kind, b"", key) }
                     }
                     Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
@@ -171,18 +172,18 @@ impl Looker<'_> {
             // A tracked file whose place a folder took is gone; what the folder holds is listed by itself. The folder
             // of a submodule that was not initialised is left out.
             FileType::Directory => {
-                return Ok(candidate.left_out.then(|| absent(candidate)));
+                return Ok(candidate.left_out.then(|| absent(candidate).into()));
             }
             special => entry(candidate, Kind::Special, special_contents(special, &stat).as_bytes(), key),
         };
-        Ok(Some(entry))
+        Ok(Some(entry.into()))
     }
 }
 
 /// The entry that is known of a file whose signs are all as they were. None where git's id of it is needed and not known,
 /// or the reverse.
-fn remembered(candidate: &Candidate, known: &Entry) -> Option<Entry> {
-    let committed = candidate.committed.as_ref();
+fn remembered(candidate: &Candidate, known: &Arc<Entry>) -> Looked {
+    let committed = candidate.committed;
     let alike = match (&known.id, committed) {
         (Some(id), Some(committed)) => id.is_sha256() == committed.id.is_sha256(),
         (None, None) => true,
@@ -191,9 +192,12 @@ fn remembered(candidate: &Candidate, known: &Entry) -> Option<Entry> {
     if !alike || !matches!(known.kind, Kind::File | Kind::Executable) {
         return None;
     }
-    let kind = if known.stat.is_executable() { Kind::Executable } else { Kind::File };
     let blob = committed.map(|c| c.id).filter(|blob| known.id == Some(*blob));
-    Some(Entry { tracked: candidate.tracked, kind, blob, ..known.clone() })
+    let (tracked, kind) = (candidate.tracked, known.stat.kind());
+    if (known.tracked, known.kind, known.blob) == (tracked, kind, blob) {
+        return Some(Arc::clone(known));
+    }
+    Some(Arc::new(Entry { tracked, kind, blob, ..Entry::clone(known) }))
 }
 
 /// A path's folder and its last name.
@@ -246,7 +250,7 @@ pub(super) struct Hashed {
 }
 
 /// Size, digest and, where there is one to compare with, git's id of a file's contents, from one reading.
-pub(super) fn hash(contents: impl Read, expected: u64, committed: Option<&Committed>) -> io::Result<Hashed> {
+pub(super) fn hash(contents: impl Read, expected: u64, committed: Option<Held>) -> io::Result<Hashed> {
     let mut blob = committed.map(|committed| ObjectHash::new(committed.id, "blob", expected));
     // One byte more than expected, so that the end of a small file is seen without a larger buffer.
     let capacity = usize::try_from(expected.saturating_add(1).min(PIECE)).unwrap_or(0);

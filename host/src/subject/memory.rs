@@ -22,7 +22,7 @@ pub(super) type Trees = BTreeMap<String, Arc<[Committed]>>;
 #[derive(Debug)]
 pub struct Memory {
     /// Sorted bytewise by path.
-    entries: Vec<Entry>,
+    entries: Vec<Arc<Entry>>,
     trees: Trees,
     taken: SystemTime,
 }
@@ -30,7 +30,7 @@ pub struct Memory {
 /// What a new snapshot looks things up in.
 #[derive(Clone, Copy)]
 pub(super) struct Known<'a> {
-    entries: &'a [Entry],
+    entries: &'a [Arc<Entry>],
     pub(super) trees: Option<&'a Trees>,
     taken: SystemTime,
     /// Which of the entries show no sign of having been touched, as far as that was looked at.
@@ -42,17 +42,17 @@ impl<'a> Known<'a> {
         Self { entries: &[], trees: None, taken: UNIX_EPOCH, untouched: &[] }
     }
 
-    pub(super) fn new(entries: &'a [Entry], trees: &'a Trees, taken: SystemTime) -> Self {
+    pub(super) fn new(entries: &'a [Arc<Entry>], trees: &'a Trees, taken: SystemTime) -> Self {
         Self { entries, trees: Some(trees), taken, untouched: &[] }
     }
 
     /// The entry that was at this path, if it could not have been written again without its times moving.
-    pub(super) fn get(&self, path: &[u8]) -> Option<&'a Entry> {
+    pub(super) fn get(&self, path: &[u8]) -> Option<&'a Arc<Entry>> {
         self.entries.get(self.find(path)?).filter(|entry| !entry.stat.is_fresh(self.taken))
     }
 
     /// The same, if it was seen to be untouched.
-    pub(super) fn untouched(&self, path: &[u8]) -> Option<&'a Entry> {
+    pub(super) fn untouched(&self, path: &[u8]) -> Option<&'a Arc<Entry>> {
         if self.untouched.is_empty() {
             return None;
         }
@@ -65,7 +65,7 @@ impl<'a> Known<'a> {
     }
 
     /// All that is known, sorted bytewise by path.
-    pub(super) fn entries(&self) -> &'a [Entry] {
+    pub(super) fn entries(&self) -> &'a [Arc<Entry>] {
         self.entries
     }
 
@@ -86,7 +86,7 @@ impl Memory {
         let taken = UNIX_EPOCH.checked_add(Duration::new(reader.u64()?, reader.u32()?))?;
         let mut entries = Vec::new();
         for _ in 0..reader.u32()? {
-            entries.push(reader.entry()?);
+            entries.push(Arc::new(reader.entry()?));
         }
         let mut trees = Trees::new();
         for _ in 0..reader.u32()? {
@@ -114,12 +114,12 @@ impl Snapshot {
         let mut writer = Writer(Vec::with_capacity(self.entries.len() * 160));
         writer.u64(taken.as_secs());
         writer.u32(taken.subsec_nanos());
-        let kept = |entry: &&Entry| {
+        let kept = |entry: &&Arc<Entry>| {
             matches!(entry.kind, Kind::File | Kind::Executable)
                 && u64::try_from(entry.stat.size) == Ok(entry.size)
                 && !entry.stat.is_fresh(self.taken)
         };
-        let kept: Vec<&Entry> = self.entries.iter().filter(kept).collect();
+        let kept: Vec<&Arc<Entry>> = self.entries.iter().filter(kept).collect();
         writer.count(kept.len())?;
         for entry in kept {
             writer.entry(entry)?;
@@ -162,10 +162,9 @@ impl Writer {
     }
 
     fn id(&mut self, id: Option<ObjectId>) {
-        let bytes = id.as_ref().map_or(&[][..], ObjectId::as_bytes);
-        // Twenty, thirty-two or nothing.
-        self.0.push(bytes.len() as u8);
-        self.0.extend_from_slice(bytes);
+        let Some(id) = id else { return self.0.push(0) };
+        self.0.push(if id.is_sha256() { 32 } else { 20 });
+        self.0.extend_from_slice(id.as_bytes());
     }
 
     fn entry(&mut self, entry: &Entry) -> Option<()> {
@@ -179,8 +178,10 @@ impl Writer {
         self.u32(mode);
         self.0.extend_from_slice(entry.digest.as_bytes());
         self.id(entry.id);
+        self.id(entry.blob);
+        self.0.push(entry.tracked.into());
         match &entry.converted {
-            Some(converted) => self.converted(converted)?,
+            Some(converted) => self.converted(converted),
             None => self.0.push(0),
         }
         let pieces = entry.pieces.as_ref().map_or(&[][..], Pieces::values);
@@ -189,7 +190,7 @@ impl Writer {
         Some(())
     }
 
-    fn converted(&mut self, converted: &Converted) -> Option<()> {
+    fn converted(&mut self, converted: &Converted) {
         match &converted.rules {
             Rules::Builtin { ends, ident, encoding } => {
                 let ends = match ends {
@@ -208,13 +209,11 @@ impl Writer {
             Rules::Lfs => self.0.push(2),
             // It costs nothing to find out again.
             Rules::Unknown(_) => {
-                self.0.push(0);
-                return Some(());
+                return self.0.push(0);
             }
         }
         self.id(Some(converted.blob));
         self.0.push(converted.same.into());
-        Some(())
     }
 }
 
@@ -268,7 +267,7 @@ impl<'a> Reader<'a> {
         let (inode, device, mode) = (self.u64()?, self.u64()?, self.u32()?);
         let stat = StatKey { size, modified, changed, inode, device, mode };
         let digest = Digest::from_hash(self.array()?.into());
-        let id = self.id()?;
+        let (id, blob, tracked) = (self.id()?, self.id()?, self.u8()? == 1);
         let converted = match self.u8()? {
             0 => None,
             kind => Some(Box::new(self.converted(kind)?)),
@@ -277,14 +276,13 @@ impl<'a> Reader<'a> {
         let pieces = self.take(count.checked_mul(32)?)?.as_chunks().0.to_vec();
         Some(Entry {
             path,
-            // What it is, is looked at each time.
-            kind: Kind::File,
+            kind: stat.kind(),
             size: u64::try_from(size).ok()?,
             digest,
-            tracked: false,
+            tracked,
             text: Vec::new(),
             pieces: Pieces::new(pieces),
-            blob: None,
+            blob,
             id,
             converted,
             stat,
@@ -332,13 +330,13 @@ mod tests {
         };
         let entry = |path: &[u8], changed, rules: Option<Rules>| Entry {
             path: path.to_vec(),
-            kind: Kind::Executable,
+            kind: Kind::File,
             size: 3 << 20,
             digest: Digest::of(path),
             tracked: true,
             text: Vec::new(),
             pieces: Pieces::new(vec![[1; 32], [2; 32], [3; 32]]),
-            blob: None,
+            blob: Some(ObjectId::example(0xab)),
             id: Some(ObjectId::example(0xab)),
             converted: rules.map(|rules| Box::new(Converted { rules, blob: ObjectId::example(0xcd), same: true })),
             stat: stat(changed),
@@ -350,7 +348,11 @@ mod tests {
         let tree =
             [Committed { path: b"x y".to_vec(), mode: 0o120_000, id: ObjectId::new(&[0xef; 32]).unwrap(), size: None }];
         let trees = [("sha256:00".to_owned(), tree.into())].into();
-        Snapshot { trees, learnt: true, ..Snapshot::new(entries, None, None, taken) }
+        Snapshot {
+            trees,
+            learnt: true,
+            ..Snapshot::new(entries.into_iter().map(Arc::new).collect(), None, None, taken)
+        }
     }
 
     #[test]
@@ -360,8 +362,7 @@ mod tests {
         assert_eq!(memory.trees, snapshot.trees);
         let known = memory.known();
         for entry in &snapshot.entries[..2] {
-            let kind = Kind::File;
-            assert_eq!(known.get(&entry.path), Some(&Entry { kind, tracked: false, ..entry.clone() }));
+            assert_eq!(known.get(&entry.path), Some(entry));
         }
         assert_eq!(memory.entries.len(), 2, "what was touched in the last tick is not kept");
         assert_eq!(Snapshot { learnt: false, ..snapshot }.remember(), None);

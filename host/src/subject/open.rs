@@ -108,7 +108,7 @@ mod tests {
             })
             .collect();
         entries.sort_by(|a, b| a.path.cmp(&b.path));
-        let open = Snapshot::new(entries, None, None, UNIX_EPOCH).open();
+        let open = Snapshot::new(entries.into_iter().map(Into::into).collect(), None, None, UNIX_EPOCH).open();
         open.into_iter().map(|remark| remark.path).collect()
     }
 

@@ -128,7 +128,7 @@ impl Workspace {
                     (one.size, one.digest, one.pieces) = (size, digest, pieces);
                 }
             }
-            entries.push(one);
+            entries.push(one.into());
         }
         let taken = SystemTime::UNIX_EPOCH;
         let snapshot = Snapshot::new(entries, revision.commit.clone(), Some(revision.dirty), taken);

@@ -35,7 +35,7 @@ pub struct Workspace {
 #[derive(Debug, Clone)]
 pub struct Snapshot {
     /// Sorted bytewise by path.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<Arc<Entry>>,
     /// The digest of all entries.
     pub tree: Digest,
     /// The commit that is checked out.
@@ -139,7 +139,12 @@ impl Workspace {
 
 impl Snapshot {
     /// A subject of these entries, which are sorted bytewise by path. `taken` is when the first of them was looked at.
-    pub(super) fn new(entries: Vec<Entry>, commit: Option<String>, dirty: Option<bool>, taken: SystemTime) -> Self {
+    pub(super) fn new(
+        entries: Vec<Arc<Entry>>,
+        commit: Option<String>,
+        dirty: Option<bool>,
+        taken: SystemTime,
+    ) -> Self {
         Self {
             tree: tree_digest(&entries),
             entries,
@@ -172,7 +177,7 @@ impl Snapshot {
 
     /// The entry at `path`.
     pub fn entry(&self, path: &[u8]) -> Option<&Entry> {
-        self.entries.binary_search_by(|entry| entry.path.as_slice().cmp(path)).ok().map(|index| &self.entries[index])
+        self.entries.binary_search_by(|entry| entry.path.as_slice().cmp(path)).ok().map(|index| &*self.entries[index])
     }
 
     /// Whether anything lies below `path`.
@@ -184,7 +189,7 @@ impl Snapshot {
 
     /// Paths that no pack gets to see: those that are not UTF-8, and FIFOs, sockets and devices. Sorted.
     pub fn hidden(&self) -> Vec<String> {
-        let hidden = |entry: &&Entry| entry.kind == Kind::Special || std::str::from_utf8(&entry.path).is_err();
+        let hidden = |entry: &&Arc<Entry>| entry.kind == Kind::Special || std::str::from_utf8(&entry.path).is_err();
         self.entries.iter().filter(hidden).map(|entry| String::from_utf8_lossy(&entry.path).into_owned()).collect()
     }
 
