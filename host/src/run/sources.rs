@@ -70,7 +70,8 @@ impl Sources {
         Err(ContentsError::Changed(path))
     }
 
-    fn object(&self, id: &str, offset: u64, len: usize) -> Result<Vec<u8>, ContentsError> {
+    /// `len` bytes at `offset` of one of git's objects.
+    pub(super) fn object(&self, id: &str, offset: u64, len: usize) -> Result<Vec<u8>, ContentsError> {
         let objects =
             self.objects.as_ref().ok_or_else(|| ContentsError::Failed("there is no repository".to_owned()))?;
         let part = objects.part(id, offset, len).map_err(|error| ContentsError::Failed(error.to_string()))?;
