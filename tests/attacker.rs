@@ -51,7 +51,7 @@ const READS: [Attack; 11] = [
     each("file-of-a-call-that-ended", NOT_GRANTED),
 ];
 
-const ANSWERS: [Attack; 33] = [
+const ANSWERS: [Attack; 34] = [
     once("more-findings-than-may-be", TOO_MUCH),
     once("a-message-longer-than-may-be", TOO_MUCH),
     once("more-output-than-may-be", TOO_MUCH),
@@ -65,6 +65,7 @@ const ANSWERS: [Attack; 33] = [
     once("answer-before-the-question", MORE),
     once("answer-for-a-path-outside", "breaks the contract"),
     each("answer-for-a-path-of-another-call", "breaks the contract"),
+    once("a-finding-that-says-it-is-known", "breaks the contract"),
     once("answer-with-something-else", OUT_OF_TURN),
     once("answer-with-walls", OUT_OF_TURN),
     once("answer-with-bytes", "it sends what was not asked for"),

@@ -9,6 +9,7 @@
 
 mod arrows;
 mod attacker;
+mod baseline;
 mod capabilities;
 mod changes;
 mod commands;

@@ -52,6 +52,7 @@ fn found(message: &str, path: &str) -> Called {
         message: message.to_owned(),
         help: None,
         edits: Vec::new(),
+        known: false,
     };
     let report = Report { findings: vec![finding], stats: Vec::new() };
     Called { result: Ok(Ok(report)), fuel: Some(1), stderr: String::new(), observed: Vec::new() }
@@ -124,6 +125,13 @@ fn attack(name: &str, parent: &Parent, call: &Call, calls: u32, target: &Target)
                 call.number,
                 found("CROSSED: a path of another call", if calls == 1 { "b.txt" } else { "a.txt" }),
             );
+        }
+        "a-finding-that-says-it-is-known" => {
+            let mut called = found("CROSSED: known", &call.path);
+            if let Ok(Ok(report)) = &mut called.result {
+                report.findings[0].known = true;
+            }
+            parent.answer(call.number, called);
         }
         "more-findings-than-may-be" => {
             let mut called = found("CROSSED: many", &call.path);

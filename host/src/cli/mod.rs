@@ -3,6 +3,7 @@
 //! Must not: hold logic that another front end would need again. [`printer`] alone writes to the terminal.
 
 mod args;
+mod baseline;
 mod config;
 mod current;
 mod doctor;

@@ -95,7 +95,10 @@ fn what(row: &Row<'_>) -> String {
             };
             format!("{}{files}", words.join(" "))
         }
-        Body::Logic(logic) => format!("{}/{} (its files are known once the pack is loaded)", logic.pack, logic.check),
+        Body::Logic(logic) => {
+            let baseline = if logic.baseline.is_some() { ", fails on what is new against the base" } else { "" };
+            format!("{}/{} (its files are known once the pack is loaded){baseline}", logic.pack, logic.check)
+        }
     }
 }
 
@@ -114,7 +117,10 @@ fn document(taken: &Taken, about: About<'_>, plan: &Plan, rows: &[Row<'_>]) -> V
                 document["command"] = json!(command.argv);
                 document["files"] = json!(row.files());
             }
-            Body::Logic(logic) => document["use"] = json!(format!("{}/{}", logic.pack, logic.check)),
+            Body::Logic(logic) => {
+                document["use"] = json!(format!("{}/{}", logic.pack, logic.check));
+                document["baseline"] = json!(logic.baseline.is_some());
+            }
         }
         document
     };

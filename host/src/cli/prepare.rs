@@ -1,6 +1,7 @@
 //! From a folder to a plan: what every command that needs the configuration does first.
 
 use super::args::Verify;
+use super::baseline;
 use super::error::CliError;
 use super::printer::Printer;
 use super::take::Taken;
@@ -238,7 +239,7 @@ pub(super) fn packs(
     if mistakes.is_empty() { Ok(packs) } else { Err(invalid(project, mistakes, printer)) }
 }
 
-fn invalid(project: &Project, mistakes: Vec<Diagnostic>, printer: &Printer) -> CliError {
+pub(super) fn invalid(project: &Project, mistakes: Vec<Diagnostic>, printer: &Printer) -> CliError {
     CliError::config(&project.config.invalid(mistakes), printer.colour_errors())
 }
 
@@ -290,6 +291,7 @@ fn resolve_one<'a>(project: &Project, logic: &Logic, pack: &'a Pack) -> Result<R
             mistakes.push(Diagnostic::new(span.clone(), title).help(help));
         }
     }
+    mistakes.extend(logic.baseline.clone().and_then(|span| baseline::impossible(logic, info, span)));
     let mut globs = |patterns: &[String]| {
         Globs::new(patterns).map_err(|error| {
             let title = format!(

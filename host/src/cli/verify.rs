@@ -2,9 +2,9 @@
 
 use super::args::{Demand, Verify};
 use super::error::CliError;
-use super::prepare;
 use super::printer::Printer;
 use super::take::{Budget, Taken, take};
+use super::{baseline, prepare};
 use crate::model::{CheckKind, Event, Record, RecordRow, RunId, RunOutcome};
 use crate::native::{Cut, Stop};
 use crate::plan::{self, About};
@@ -51,11 +51,12 @@ pub(super) fn verify(folder: &Path, options: &Verify, printer: &Printer) -> Resu
         ceilings: user.limits,
         key: system::key(),
     };
+    let chosen = prepare::chosen(&project.config, scenario, about, &request);
+    baseline::with_base(project, scenario, &chosen, base.as_ref(), printer)?;
     if options.plan {
         return Ok(super::plan::show(&taken, scenario, about, &request, options.json, printer));
     }
     let probes = prepare::probes(workspace);
-    let chosen = prepare::chosen(&project.config, scenario, about, &request);
     for (name, probe) in prepare::conditions(&project.config, &chosen, about) {
         let cut = Cut { deadline: budget.patience.deadline(), stops: (&stops.0, &stops.1) };
         probes.capability(name, probe, cut);

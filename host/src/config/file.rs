@@ -69,6 +69,7 @@ pub(super) struct FileCheck {
     pub(super) when: Option<Field<FileWhen>>,
     pub(super) tests: Option<Field<Pairs>>,
     pub(super) severities: Option<Field<Pairs>>,
+    pub(super) baseline: Option<Field<bool>>,
     pub(super) config: Option<Field<Options>>,
     pub(super) limits: Option<Field<FileLimits>>,
 }
@@ -172,6 +173,7 @@ const CHECK: Keys = Keys {
         "when",
         "tests",
         "severities",
+        "baseline",
         "config",
         "limits",
     ],
@@ -191,7 +193,10 @@ const SPEC: Keys = Keys { table: "`[spec]`", known: &["paths"], later: &[] };
 const SCENARIO: Keys = Keys {
     table: "`[scenarios.NAME]`",
     known: &["checks", "fail-fast", "fail-on", "timeout", "base"],
-    later: &[("when", "remove it; name the scenario on the command line where it is wanted")],
+    later: &[
+        ("when", "remove it; name the scenario on the command line where it is wanted"),
+        ("baseline", "set it for a check of a pack, in `[checks.NAME]`; the `base` is the scenario's"),
+    ],
 };
 
 pub(super) const TIMEOUT_HELP: &str =
@@ -350,6 +355,7 @@ fn check(reader: &mut Reader, id: At<String>, table: &DeTable<'_>) -> FileCheck 
         when: None,
         tests: None,
         severities: None,
+        baseline: None,
         config: None,
         limits: None,
     };
@@ -394,6 +400,7 @@ fn check(reader: &mut Reader, id: At<String>, table: &DeTable<'_>) -> FileCheck 
                 let help = "write for example `severities = { too-large = \"warning\" }`";
                 check.severities = Some(field(key, pairs(reader, name, value, help)));
             }
+            name @ "baseline" => check.baseline = Some(field(key, reader.boolean(name, value))),
             name @ "config" => check.config = Some(field(key, json::options(reader, name, value))),
             name @ "limits" => check.limits = Some(field(key, limits(reader, name, value))),
             _ => reader.unknown(key, &CHECK),

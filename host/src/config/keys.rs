@@ -185,6 +185,9 @@ const CHECK: Table = Table {
             "What rules weigh, in place of what the pack says; `off` drops them.",
         )
         .with("use"),
+        key("baseline", Kind::Flag, "Whether only findings that are new against the base fail it.")
+            .default("false")
+            .with("use"),
         key("config", Kind::Options, "Options, by the schema of the check.").with("use"),
         key("limits", Kind::Table(&LIMITS), LIMITS.about).with("use"),
     ],

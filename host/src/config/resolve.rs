@@ -223,6 +223,7 @@ fn command(
     }
     let logic_only = [
         ("severities", span(file.severities.as_ref())),
+        ("baseline", span(file.baseline.as_ref())),
         ("config", span(file.config.as_ref())),
         ("limits", span(file.limits.as_ref())),
     ];
@@ -231,6 +232,7 @@ fn command(
         let diagnostic = Diagnostic::new(span, title).label("only checks with `use` have it");
         let help = match name {
             "severities" => "its exit code decides",
+            "baseline" => "remove it: a command is not run on the base, so all that it finds counts",
             "config" => "pass options as arguments, or through `env`",
             _ => "set `timeout` to bound a command",
         };
@@ -384,6 +386,7 @@ fn logic(
         use_span: uses.span.clone(),
         severities,
         severity_spans,
+        baseline: get(file.baseline.as_ref()).filter(|baseline| baseline.value).map(|baseline| baseline.span.clone()),
         config: config.map(|config| config.value.values.clone()).unwrap_or_default(),
         config_span: config.map(|config| config.span.clone()),
         config_spans: config.map(|config| config.value.spans.clone()).unwrap_or_default(),

@@ -150,6 +150,8 @@ pub struct Logic {
     pub severities: BTreeMap<String, Option<Severity>>,
     /// Where each of them is written.
     pub severity_spans: BTreeMap<String, Range<usize>>,
+    /// Where it is written that only findings that are new against the base fail it. None where all of them do.
+    pub baseline: Option<Range<usize>>,
     /// Its options. Numbers are finite. Not yet compared with the check's schema.
     pub config: Map<String, Value>,
     /// Where `config` is written.

@@ -113,6 +113,7 @@ pub(crate) fn report(input: &[u8]) {
                 message: fields.text(),
                 help: (!fields.is_empty()).then(|| fields.text()),
                 edits: Vec::new(),
+                known: false,
             }),
             (b'p', Some(finding)) => {
                 let mut number = || u32::try_from(fields.number() & u64::from(u32::MAX)).unwrap_or_default();

@@ -51,6 +51,8 @@ pub enum Context {
     Observations,
     /// The files of a specification.
     Specification,
+    /// The text of the lines that a finding is at.
+    Lines,
 }
 
 impl Context {
@@ -72,6 +74,7 @@ impl Context {
             Self::Listing => "probity 2026-12-01 listing of a folder v1",
             Self::Observations => "probity 2026-12-01 observations v1",
             Self::Specification => "probity 2026-12-01 specification v1",
+            Self::Lines => "probity 2026-12-02 lines of a finding v1",
         }
     }
 }

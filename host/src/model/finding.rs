@@ -74,4 +74,7 @@ pub struct Finding {
     pub help: Option<String>,
     /// Edits that together resolve it.
     pub edits: Vec<Edit>,
+    /// Whether the base has it too, for a check with a baseline: then it fails nothing. It is the host that says so.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub known: bool,
 }

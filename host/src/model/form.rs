@@ -44,7 +44,8 @@ impl Place {
 }
 
 impl Report {
-    /// Puts it into its one form: edits, findings and counts sorted, texts that say something, nothing twice.
+    /// Puts it into its one form: edits, findings and counts sorted, texts that say something, nothing twice. That
+    /// a finding is known is not for a report to say.
     pub fn into_form(mut self) -> Result<Self, String> {
         for finding in &mut self.findings {
             let checked = (|| {
@@ -52,6 +53,9 @@ impl Report {
                 finding.help.iter().try_for_each(|help| line_form("its help", help))?;
                 finding.place.iter().try_for_each(Place::well_formed)?;
                 finding.edits.sort_unstable();
+                if finding.known {
+                    return Err("it says of itself that it is known".to_owned());
+                }
                 let overlaps = |pair: &&[Edit]| pair[0].path == pair[1].path && overlap(&pair[0], &pair[1]);
                 let clash = finding.edits.windows(2).find(overlaps);
                 clash.map_or(Ok(()), |pair| {

@@ -82,6 +82,9 @@ pub struct PlanRow {
     pub definition: Option<Digest>,
     /// The digest of the files in its scope. None for a command that is about no files in particular.
     pub files: Option<Digest>,
+    /// Whether only findings that are new against the base fail it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub baseline: bool,
 }
 
 /// What became of one check.

@@ -243,6 +243,7 @@ impl From<FormFinding> for Finding {
             message: form.message,
             help: form.help,
             edits: form.edits.into_iter().map(edit).collect(),
+            known: false,
         }
     }
 }

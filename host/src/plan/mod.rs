@@ -2,9 +2,11 @@
 //!
 //! Pure: nothing is read, started or asked for here, so the same inputs always make the same plan.
 
+mod base;
 mod selection;
 mod touched;
 
+pub use base::{Base, Baseline, Before};
 pub use selection::{Request, selected};
 
 use crate::config::{self, Body, Check, Command, Config, Globs, Logic, Scenario, TestsOf};
@@ -15,7 +17,7 @@ use crate::model::{
     Severity,
 };
 use crate::native::{Environment, with_passed};
-use crate::subject::{Changes, Kind, Revision, Snapshot};
+use crate::subject::{Kind, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -115,6 +117,8 @@ pub enum Work {
         limits: Limits,
         /// What its rules weigh, in place of what the pack says; nothing for those that are switched off.
         severities: BTreeMap<String, Option<Severity>>,
+        /// What it is asked about the base, where only findings that are new against that fail it.
+        baseline: Option<Baseline>,
     },
     /// Nothing: it is not among those to run.
     Nothing(CheckKind),
@@ -196,15 +200,6 @@ pub struct Resolved<'a> {
     pub component: Digest,
 }
 
-/// What the subject is compared with.
-#[derive(Debug)]
-pub struct Base {
-    /// The base itself.
-    pub revision: Revision,
-    /// What differs.
-    pub changes: Changes,
-}
-
 /// What a plan is about.
 #[derive(Debug, Clone, Copy)]
 pub struct About<'a> {
@@ -267,7 +262,7 @@ fn no_unit(check: &Check, kind: CheckKind, why: Deselected) -> Unit {
         allow_empty: check.allow_empty,
         needs: BTreeMap::new(),
         work: Work::Nothing(kind),
-        row: PlanRow { id: check.id.clone(), deselected: Some(why), definition: None, files: None },
+        row: PlanRow { id: check.id.clone(), deselected: Some(why), definition: None, files: None, baseline: false },
     }
 }
 
@@ -399,6 +394,7 @@ fn command_unit(
             deselected: None,
             definition: Some(definition),
             files: files.as_ref().map(|files| files_digest(files, None)),
+            baseline: false,
         },
         work: Work::Command {
             argv: command.argv.clone(),
@@ -466,7 +462,11 @@ fn logic_unit(
     let unreadable = unreadable.filter(in_the_dark);
     let unreadable = unreadable.map(|entry| String::from_utf8_lossy(&entry.path).into_owned()).collect();
     let files = about.snapshot.entries.iter().map(AsRef::as_ref).filter_map(seen).filter(|entry| in_scope(&entry.path));
-    let files: Vec<Entry> = files.map(|entry| with_base(entry, about.base, &grant)).collect();
+    let files = files.map(|entry| match about.base {
+        Some(base) => base.beside(entry, &grant),
+        None => entry,
+    });
+    let files: Vec<Entry> = files.collect();
     let files = match (touched, resolved.info.scope) {
         (None, _) => Some(files),
         // Each file is judged by itself.
@@ -481,6 +481,10 @@ fn logic_unit(
     };
     let Some(files) = files else { return no_unit(check, CheckKind::Logic, Deselected::Unchanged) };
     let changes = about.base.filter(|_| resolved.info.wants_changes).map(|base| cut(&base.changes.list, &grant));
+    let baseline = about.base.filter(|_| logic.baseline.is_some()).map(|base| {
+        let about_files = (resolved.info.scope, files.as_slice());
+        base.baseline(about.snapshot, about_files, &grant, resolved.info.wants_changes, in_scope)
+    });
 
     let mut encoder = common(CheckKind::Logic, check);
     encoder.digest(&resolved.component).text(&resolved.info.id).text(&config);
@@ -494,6 +498,7 @@ fn logic_unit(
     for (rule, severity) in &logic.severities {
         encoder.text(rule).text(severity.map_or("off", Severity::name));
     }
+    encoder.integer(logic.baseline.is_some().into());
     let definition = encoder.finish(Context::Definition);
     let digest = files_digest(&files, changes.as_deref());
     Unit {
@@ -513,8 +518,15 @@ fn logic_unit(
             grant,
             limits,
             severities: logic.severities.clone(),
+            baseline,
         },
-        row: PlanRow { id: check.id.clone(), deselected: None, definition: Some(definition), files: Some(digest) },
+        row: PlanRow {
+            id: check.id.clone(),
+            deselected: None,
+            definition: Some(definition),
+            files: Some(digest),
+            baseline: logic.baseline.is_some(),
+        },
     }
 }
 
@@ -530,12 +542,6 @@ pub fn seen(entry: &crate::subject::Entry) -> Option<Entry> {
     let path = String::from_utf8(entry.path.clone()).ok()?;
     let size = if kind == EntryKind::Submodule { 0 } else { entry.size };
     Some(Entry { path, kind, size, tracked: entry.tracked, base_path: None })
-}
-
-/// The entry with the path it has in the base, if the check may know of that.
-fn with_base(entry: Entry, base: Option<&Base>, grant: &Grant) -> Entry {
-    let base_path = base.and_then(|base| base.changes.base_path(&base.revision, &entry.path));
-    Entry { base_path: base_path.filter(|path| grant.covers(Mount::Base, path)), ..entry }
 }
 
 /// The changes that a check may know of. A file that was moved across the edge of what it sees appears or disappears.

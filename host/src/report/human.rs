@@ -87,17 +87,27 @@ impl Human {
                 let _ = writeln!(text, "    {}", escape(line));
             }
         }
-        let width = row.findings.iter().take(self.shown).map(|f| place(f).chars().count()).max().unwrap_or(0).min(60);
-        for finding in row.findings.iter().take(self.shown) {
+        // What is known is counted, so that what is new is seen; who asks for all gets all.
+        let all = self.shown == usize::MAX;
+        let listed = || row.findings.iter().filter(|finding| all || !finding.known);
+        let width = listed().take(self.shown).map(|f| place(f).chars().count()).max().unwrap_or(0).min(60);
+        for finding in listed().take(self.shown) {
             let _ = writeln!(text, "    {}", self.finding(finding, width));
             if let Some(help) = &finding.help {
                 let _ =
                     writeln!(text, "        {}", self.paint(Ansi::new().dimmed(), &format!("help: {}", escape(help))));
             }
         }
-        if row.findings.len() > self.shown {
-            let rest = row.findings.len() - self.shown;
-            let _ = writeln!(text, "    … and {rest} more (`probity show {} --check {}` lists all)", self.run, row.id);
+        let more = listed().count().saturating_sub(self.shown);
+        let known = if all { 0 } else { known(row) };
+        let rest = match (more, known) {
+            (0, 0) => None,
+            (more, 0) => Some(format!("{more} more")),
+            (0, known) => Some(format!("{known} known")),
+            (more, known) => Some(format!("{more} more and {known} known")),
+        };
+        if let Some(rest) = rest {
+            let _ = writeln!(text, "    … and {rest} (`probity show {} --check {}` lists all)", self.run, row.id);
         }
         if let (true, Some(tail)) = (row.outcome.is_red(), tail) {
             for line in tail.lines() {
@@ -118,8 +128,9 @@ impl Human {
         let fill = " ".repeat(width.saturating_sub(place.chars().count()));
         let severity =
             if finding.severity == Severity::Error { String::new() } else { format!("{}: ", finding.severity.name()) };
+        let (style, known) = if finding.known { (Ansi::new().dimmed(), "known: ") } else { (style, "") };
         let rule = self.paint(style, &escape(&finding.rule));
-        format!("{place}{fill}  {rule}  {severity}{}", escape(&finding.message))
+        format!("{place}{fill}  {rule}  {known}{severity}{}", escape(&finding.message))
     }
 
     /// The last line of a run: outcome, counts, time, digest, and what to do next.
@@ -172,6 +183,11 @@ impl Human {
             let _ = writeln!(text, "nothing was verified: no check passed or failed that decides anything");
             let _ =
                 writeln!(text, "help: if nothing here is for this scenario to judge, say why with `--na \"REASON\"`");
+        }
+        let known: usize = verdict.rows.iter().map(known).sum();
+        if let (Some(base), true) = (&verdict.subject.base, known > 0) {
+            let findings = if known == 1 { "finding" } else { "findings" };
+            let _ = writeln!(text, "{known} {findings} known in the base {base}, not counted as a failure");
         }
         if let Some(reason) = &verdict.not_applicable {
             let _ = writeln!(text, "declared not applicable: {}", escape(reason));
@@ -235,7 +251,9 @@ fn note(row: &Row, record: &RecordRow) -> String {
         Some(Exit::Code(code)) => notes.push(format!("exit code {code}")),
         Some(Exit::Signal(signal)) => notes.push(format!("ended by signal {signal}")),
     }
-    let count = |severity| row.findings.iter().filter(|finding| finding.severity == severity).count();
+    let known = known(row);
+    let count = |severity| row.findings.iter().filter(|finding| !finding.known && finding.severity == severity).count();
+    let new = if known > 0 { "new " } else { "" };
     for (severity, one, many) in [
         (Severity::Error, "error", "errors"),
         (Severity::Warning, "warning", "warnings"),
@@ -243,14 +261,25 @@ fn note(row: &Row, record: &RecordRow) -> String {
     ] {
         match count(severity) {
             0 => {}
-            1 => notes.push(format!("1 {one}")),
-            n => notes.push(format!("{n} {many}")),
+            1 => notes.push(format!("1 {new}{one}")),
+            n => notes.push(format!("{n} {new}{many}")),
         }
+    }
+    if known > 0 {
+        if known == row.findings.len() {
+            notes.push("nothing new".to_owned());
+        }
+        notes.push(format!("{known} known in the base"));
     }
     if row.outcome.is_red() && !row.blocking {
         notes.push("does not block".to_owned());
     }
     notes.join(", ")
+}
+
+/// How many findings the base has too.
+fn known(row: &Row) -> usize {
+    row.findings.iter().filter(|finding| finding.known).count()
 }
 
 /// Why a check is not among those to run, in words.

@@ -1,10 +1,10 @@
 //! Logic checks: from a unit to what its pack is shown, and from what came back to an outcome.
 
 use super::{Done, Runner, Stopped};
-use crate::guest::{CheckResult, Job, Limits};
+use crate::guest::{CheckResult, Job, Limits, Pack};
 use crate::model::{
-    CheckInfo, CheckOutcome, Class, Context, Digest, Encoder, ErrorKind, Mount, Observation, RecordRow, Refusal,
-    Report, Row, Scope, Severity, SkipReason, observations_digest,
+    Change, CheckInfo, CheckOutcome, Class, Context, Digest, Encoder, Entry, ErrorKind, Mount, Observation, RecordRow,
+    Refusal, Report, Row, Scope, Severity, SkipReason, observations_digest,
 };
 use crate::native::Stop;
 use crate::plan::{Grant, Unit, Work};
@@ -12,11 +12,12 @@ use crate::worker::{CONTRACT_VERSION, View, engine_id};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 impl Runner<'_> {
     pub(super) fn logic(&mut self, unit: &Unit, done: &[(Row, RecordRow)]) -> (CheckOutcome, Done) {
-        let Work::Logic { pack, check, config, files, changes, unreadable, grant, limits, severities } = &unit.work
+        let Work::Logic { pack, check, config, files, changes, unreadable, grant, limits, severities, baseline } =
+            &unit.work
         else {
             return trouble(ErrorKind::Host, "it is no logic check");
         };
@@ -40,25 +41,55 @@ impl Runner<'_> {
             Ok(view) => view,
             Err(error) => return trouble(ErrorKind::Host, &error),
         };
-        let key = key(pack.digest, check, config, grant, limits, &view);
+        let own = unit.timeout.map(|timeout| Instant::now() + timeout);
+        let deadline = [own, self.deadline].into_iter().flatten().min();
+        let asked = Asked { pack, check, config, grant, limits, severities, timeout: unit.timeout, deadline };
+        let about = Question { files, digest: unit.row.files, changes: changes.as_deref(), view: &view };
+        let Answer { result, mut done, mut observed } = self.ask(&asked, &about);
+        let outcome = match result {
+            Ok(mut report) => {
+                let known = match baseline {
+                    Some(baseline) => {
+                        self.mark_known(&asked, files, baseline, &mut report.findings, (&mut done, &mut observed))
+                    }
+                    None => Ok(()),
+                };
+                known.map_or_else(
+                    |outcome| outcome,
+                    |()| {
+                        let outcome = judged(&report, self.fail_on);
+                        done.report = report;
+                        outcome
+                    },
+                )
+            }
+            Err(outcome) => outcome,
+        };
+        done.observed = Some(observations_digest(&observed));
+        done.class = Some(class(&observed));
+        (outcome, done)
+    }
+
+    /// Runs a check. What became of it where it did not judge, and why, is in the answer.
+    pub(super) fn ask(&mut self, asked: &Asked<'_>, about: &Question<'_>) -> Answer {
+        let Asked { pack, check, config, grant, limits, severities, timeout, deadline } = *asked;
+        let key = key(pack.digest, check, config, grant, limits, about.view);
         let key = match check.scope {
             // Each file adds itself, so that one file more changes nothing for the others.
             Scope::File => key,
             Scope::Tree => {
                 let mut encoder = Encoder::new();
-                encoder.digest(&key).digest(&unit.row.files.unwrap_or(key));
+                encoder.digest(&key).digest(&about.digest.unwrap_or(key));
                 encoder.finish(Context::Key)
             }
         };
-        let own = unit.timeout.map(|timeout| Instant::now() + timeout);
-        let deadline = [own, self.deadline].into_iter().flatten().min();
         let cancelled = AtomicBool::new(false);
         let job = Job {
             check,
             config,
-            files,
-            changes: changes.as_deref(),
-            view: &view,
+            files: about.files,
+            changes: about.changes,
+            view: about.view,
             limits,
             key: &key,
             deadline,
@@ -67,43 +98,72 @@ impl Runner<'_> {
         let moved = self.sources.moved().len();
         let run = self.until_done(&cancelled, || pack.run_check(&job));
         let walls = run.walls.map(|walls| walls.words().to_owned());
-        let observed = Some(observations_digest(&run.observed));
-        let mut done = Done { fuel: run.fuel, walls, observed, class: Some(class(&run.observed)), ..Done::default() };
-        let outcome = match run.result {
+        let mut done = Done { fuel: run.fuel, walls, ..Done::default() };
+        let result = match run.result {
             CheckResult::Report(mut report) => {
                 weigh(&mut report, severities);
-                let outcome = judged(&report, self.fail_on);
-                done.report = report;
-                outcome
+                Ok(report)
             }
             CheckResult::Refused(refusal) => {
                 let (outcome, message) = refused(refusal);
                 done.message = Some(message);
-                outcome
+                Err(outcome)
             }
             CheckResult::TimedOut => {
                 if self.deadline.is_some_and(|budget| budget <= Instant::now()) {
                     self.stopped = Some(Stopped::Budget);
                     done.message = Some("the time of the whole run was used up".to_owned());
                 } else {
-                    let limit = unit.timeout.unwrap_or(limits.wall).min(limits.wall);
+                    let limit = timeout.unwrap_or(limits.wall).min(limits.wall);
                     done.message = Some(format!("it did not end within {limit:?}"));
                 }
-                CheckOutcome::TimedOut
+                Err(CheckOutcome::TimedOut)
             }
             CheckResult::Cancelled => {
                 self.stopped = Some(Stopped::Signal);
-                CheckOutcome::Interrupted
+                Err(CheckOutcome::Interrupted)
             }
             CheckResult::Error(error) => {
                 done.message = Some(error.message);
                 done.stderr = Some(error.stderr).filter(|text| !text.is_empty());
                 let moved = error.kind == ErrorKind::Host && self.sources.moved().len() > moved;
-                CheckOutcome::Error(if moved { ErrorKind::Moved } else { error.kind })
+                Err(CheckOutcome::Error(if moved { ErrorKind::Moved } else { error.kind }))
             }
         };
-        (outcome, done)
+        Answer { result, done, observed: run.observed }
     }
+}
+
+/// A check, whatever it is asked about.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'a> {
+    pub(super) pack: &'a Pack,
+    pub(super) check: &'a CheckInfo,
+    pub(super) config: &'a str,
+    pub(super) grant: &'a Grant,
+    pub(super) limits: &'a Limits,
+    pub(super) severities: &'a BTreeMap<String, Option<Severity>>,
+    /// The time it has, and until when.
+    pub(super) timeout: Option<Duration>,
+    pub(super) deadline: Option<Instant>,
+}
+
+/// What a check is asked about.
+pub(super) struct Question<'a> {
+    pub(super) files: &'a [Entry],
+    /// Of the files and what changed.
+    pub(super) digest: Option<Digest>,
+    pub(super) changes: Option<&'a [Change]>,
+    pub(super) view: &'a View,
+}
+
+/// What came of a question.
+pub(super) struct Answer {
+    /// What it found, with the weight that the project gives it; or what it is that it did not judge.
+    pub(super) result: Result<Report, CheckOutcome>,
+    /// The rest, but for what was observed.
+    pub(super) done: Done,
+    pub(super) observed: Vec<Observation>,
 }
 
 impl Runner<'_> {
@@ -178,9 +238,9 @@ fn weigh(report: &mut Report, severities: &BTreeMap<String, Option<Severity>>) {
     report.findings.sort();
 }
 
-/// The host decides: any finding that weighs so much fails the check.
+/// The host decides: any finding that weighs so much fails the check, unless it is known.
 fn judged(report: &Report, fail_on: Severity) -> CheckOutcome {
-    if report.findings.iter().any(|finding| finding.severity >= fail_on) {
+    if report.findings.iter().any(|finding| !finding.known && finding.severity >= fail_on) {
         CheckOutcome::Failed
     } else {
         CheckOutcome::Passed
@@ -197,6 +257,6 @@ fn refused(refusal: Refusal) -> (CheckOutcome, String) {
     }
 }
 
-fn trouble(kind: ErrorKind, message: &str) -> (CheckOutcome, Done) {
+pub(super) fn trouble(kind: ErrorKind, message: &str) -> (CheckOutcome, Done) {
     (CheckOutcome::Error(kind), Done { message: Some(message.to_owned()), ..Done::default() })
 }

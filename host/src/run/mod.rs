@@ -4,6 +4,8 @@
 //!
 //! Checks run one after the other in declared order, so the first red one in that order is known when it happens.
 
+mod baseline;
+mod known;
 mod logic;
 mod mounts;
 mod needs;

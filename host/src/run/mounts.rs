@@ -7,12 +7,16 @@
 use super::sources::{Mounted, Origin};
 use super::{Runner, Surroundings};
 use crate::model::{CheckId, Digest, Entry, EntryKind, Log, Mount, RecordRow, Row, to_canonical};
-use crate::plan::{Grant, Unit, seen};
+use crate::plan::{Base, Before, Grant, Unit, seen};
 use crate::subject::beneath::Root;
 use crate::subject::{Committed, Kind, Objects, Snapshot, kind_of_mode, look_at};
 use crate::worker::{TreeBuilder, View};
 use std::path::Path;
 use std::sync::Arc;
+
+/// The longest text of a link that a commit may have, which is held in memory. No file system takes a longer one; an object
+/// that says it is a link may have any size.
+const LONGEST_LINK: u64 = 4096;
 
 /// A folder that a caller gives, as it lay there when it was looked at.
 #[derive(Debug)]
@@ -33,11 +37,7 @@ impl Claim {
 impl Runner<'_> {
     /// Everything that the check may see.
     pub(super) fn view(&self, unit: &Unit, grant: &Grant, done: &[(Row, RecordRow)]) -> Result<View, String> {
-        let mut shown = Shown {
-            grant,
-            tree: TreeBuilder::new(),
-            contents: Mounted { sources: Arc::clone(&self.sources), others: Vec::new() },
-        };
+        let mut shown = self.shown(grant);
         shown.subject(self.around.snapshot);
         let objects = self.around.workspace.repository.as_ref().map(Objects::new);
         if let (Some(base), Some(objects)) = (self.around.base, &objects) {
@@ -54,8 +54,25 @@ impl Runner<'_> {
                 shown.evidence(row, record.log.as_ref(), self.around)?;
             }
         }
-        let tree = shown.tree.build().map_err(|error| error.to_string())?;
-        Ok(View::new(Arc::new(tree), Arc::new(shown.contents)))
+        shown.view()
+    }
+
+    /// Everything that a check may see which is run on the base: that is its subject, and what it is compared with.
+    pub(super) fn view_of_base(&self, base: &Base, grant: &Grant) -> Result<View, String> {
+        let mut shown = self.shown(grant);
+        let repository = self.around.workspace.repository.as_ref().ok_or("there is no repository")?;
+        let objects = Objects::new(repository);
+        shown.before(base, self.around.snapshot, &objects)?;
+        shown.committed(Mount::Base, &base.revision.entries, &objects)?;
+        if let Some(spec) = self.around.spec {
+            shown.committed(Mount::Spec, &spec.files, &objects)?;
+        }
+        shown.view()
+    }
+
+    fn shown<'a>(&self, grant: &'a Grant) -> Shown<'a> {
+        let contents = Mounted { sources: Arc::clone(&self.sources), others: Vec::new() };
+        Shown { grant, tree: TreeBuilder::new(), contents }
     }
 }
 
@@ -66,6 +83,11 @@ struct Shown<'a> {
 }
 
 impl Shown<'_> {
+    fn view(self) -> Result<View, String> {
+        let tree = self.tree.build().map_err(|error| error.to_string())?;
+        Ok(View::new(Arc::new(tree), Arc::new(self.contents)))
+    }
+
     /// Makes a mount, if the check may see anything on it.
     fn mount(&mut self, mount: Mount) -> bool {
         let has = self.grant.has(mount);
@@ -86,46 +108,73 @@ impl Shown<'_> {
             return;
         }
         for (key, entry) in snapshot.entries.iter().enumerate() {
-            let Some(Entry { path, kind, size, .. }) = seen(entry) else { continue };
-            if !self.grant.covers(Mount::Tree, &path) {
-                continue;
-            }
-            // As many as a snapshot can have.
-            let key = u32::try_from(key).unwrap_or(u32::MAX);
-            match kind {
-                EntryKind::File => self.tree.file(Mount::Tree, path, size, false, key),
-                EntryKind::Executable => self.tree.file(Mount::Tree, path, size, true, key),
-                EntryKind::Symlink => self.tree.symlink(Mount::Tree, path, entry.text.clone()),
-                // A repository that was checked out is there by what is in it.
-                EntryKind::Submodule if snapshot.has_below(&entry.path) => &mut self.tree,
-                EntryKind::Submodule => self.tree.directory(Mount::Tree, path),
-            };
+            self.own(key, entry, snapshot);
         }
+    }
+
+    /// An entry of the subject, by its place among all of them.
+    fn own(&mut self, key: usize, entry: &crate::subject::Entry, snapshot: &Snapshot) {
+        let Some(Entry { path, kind, size, .. }) = seen(entry) else { return };
+        if !self.grant.covers(Mount::Tree, &path) {
+            return;
+        }
+        // As many as a snapshot can have.
+        let key = u32::try_from(key).unwrap_or(u32::MAX);
+        match kind {
+            EntryKind::File => self.tree.file(Mount::Tree, path, size, false, key),
+            EntryKind::Executable => self.tree.file(Mount::Tree, path, size, true, key),
+            EntryKind::Symlink => self.tree.symlink(Mount::Tree, path, entry.text.clone()),
+            // A repository that was checked out is there by what is in it.
+            EntryKind::Submodule if snapshot.has_below(&entry.path) => &mut self.tree,
+            EntryKind::Submodule => self.tree.directory(Mount::Tree, path),
+        };
+    }
+
+    /// The base in the place of the subject.
+    fn before(&mut self, base: &Base, snapshot: &Snapshot, objects: &Objects) -> Result<(), String> {
+        if self.mount(Mount::Tree) {
+            for entry in base.tree(snapshot) {
+                match entry {
+                    Before::Here(key, entry) => self.own(key, entry, snapshot),
+                    Before::There(entry) => self.held(Mount::Tree, entry, objects)?,
+                }
+            }
+        }
+        Ok(())
     }
 
     fn committed(&mut self, mount: Mount, entries: &[Committed], objects: &Objects) -> Result<(), String> {
         if !self.mount(mount) {
             return Ok(());
         }
-        for entry in entries {
-            let Ok(path) = std::str::from_utf8(&entry.path) else { continue };
-            if !self.grant.covers(mount, path) {
-                continue;
+        entries.iter().try_for_each(|entry| self.held(mount, entry, objects))
+    }
+
+    /// An entry as git has it.
+    fn held(&mut self, mount: Mount, entry: &Committed, objects: &Objects) -> Result<(), String> {
+        let Ok(path) = std::str::from_utf8(&entry.path) else { return Ok(()) };
+        if !self.grant.covers(mount, path) {
+            return Ok(());
+        }
+        let kind = kind_of_mode(entry.mode);
+        match kind {
+            Kind::Symlink => {
+                if entry.size.is_some_and(|size| size > LONGEST_LINK) {
+                    return Err(format!(
+                        "`{}` of a commit is a link of more than {LONGEST_LINK} bytes",
+                        path.escape_debug()
+                    ));
+                }
+                let text = objects.blob(entry.id).map_err(|error| error.to_string())?;
+                self.tree.symlink(mount, path, text);
             }
-            let kind = kind_of_mode(entry.mode);
-            match kind {
-                Kind::Symlink => {
-                    let text = objects.blob(entry.id).map_err(|error| error.to_string())?;
-                    self.tree.symlink(mount, path, text);
-                }
-                Kind::File | Kind::Executable => {
-                    let origin = Origin::Object(entry.id);
-                    let missing = || format!("git has no object {}\nhelp: fetch what this clone is missing", entry.id);
-                    self.file(mount, path, entry.size.ok_or_else(missing)?, kind == Kind::Executable, origin);
-                }
-                Kind::Submodule | Kind::LeftOut | Kind::Unreadable | Kind::Special => {
-                    self.tree.directory(mount, path);
-                }
+            Kind::File | Kind::Executable => {
+                let origin = Origin::Object(entry.id);
+                let missing = || format!("git has no object {}\nhelp: fetch what this clone is missing", entry.id);
+                self.file(mount, path, entry.size.ok_or_else(missing)?, kind == Kind::Executable, origin);
+            }
+            Kind::Submodule | Kind::LeftOut | Kind::Unreadable | Kind::Special => {
+                self.tree.directory(mount, path);
             }
         }
         Ok(())

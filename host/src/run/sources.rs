@@ -59,7 +59,10 @@ impl Sources {
     pub fn read(&self, entry: &Entry, offset: u64, len: usize) -> Result<Vec<u8>, ContentsError> {
         let read = match &self.place {
             Place::Folder(root) => checked(root, entry, offset, len),
-            Place::Revision => return self.object(entry.blob, offset, len),
+            Place::Revision => {
+                let none = || ContentsError::Failed("there is no object".to_owned());
+                return self.object(entry.blob.ok_or_else(none)?, offset, len);
+            }
         };
         if let Ok(Some(bytes)) = read {
             return Ok(bytes);
@@ -70,8 +73,8 @@ impl Sources {
         Err(ContentsError::Changed(path))
     }
 
-    fn object(&self, id: Option<ObjectId>, offset: u64, len: usize) -> Result<Vec<u8>, ContentsError> {
-        let id = id.ok_or_else(|| ContentsError::Failed("there is no object".to_owned()))?;
+    /// `len` bytes at `offset` of one of git's objects.
+    pub(super) fn object(&self, id: ObjectId, offset: u64, len: usize) -> Result<Vec<u8>, ContentsError> {
         let objects =
             self.objects.as_ref().ok_or_else(|| ContentsError::Failed("there is no repository".to_owned()))?;
         let part = objects.part(id, offset, len).map_err(|error| ContentsError::Failed(error.to_string()))?;
@@ -105,7 +108,7 @@ impl Contents for Mounted {
             return self.sources.read(entry, offset, len);
         }
         match self.other(key) {
-            Some(Origin::Object(id)) => self.sources.object(Some(*id), offset, len),
+            Some(Origin::Object(id)) => self.sources.object(*id, offset, len),
             Some(Origin::File(root, entry)) => match checked(root, entry, offset, len) {
                 Ok(Some(bytes)) => Ok(bytes),
                 Ok(None) | Err(_) => {

@@ -85,6 +85,11 @@ impl Changes {
         Self { list, renamed }
     }
 
+    /// Whether there is a difference at this very path.
+    pub fn differs(&self, path: &str) -> bool {
+        self.list.binary_search_by(|change| change.path.as_str().cmp(path)).is_ok()
+    }
+
     /// The path that a file of the subject has in the base. None where it is new.
     pub fn base_path(&self, base: &Revision, path: &str) -> Option<String> {
         let there =

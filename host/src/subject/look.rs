@@ -197,7 +197,7 @@ fn remembered(candidate: &Candidate, known: &Arc<Entry>) -> Looked {
     if (known.tracked, known.kind, known.blob) == (tracked, kind, blob) {
         return Some(Arc::clone(known));
     }
-    Some(Arc::new(Entry { tracked, kind, blob, ..Entry::clone(known) }))
+    Some(Arc::new(Entry { kind, tracked, blob, ..Entry::clone(known) }))
 }
 
 /// A path's folder and its last name.

@@ -96,7 +96,7 @@ impl Memory {
                 tree.push(Committed {
                     path: reader.bytes()?.to_vec(),
                     mode: reader.u32()?,
-                    id: reader.id()??,
+                    id: reader.id()?,
                     size: None,
                 });
             }
@@ -131,7 +131,7 @@ impl Snapshot {
             for entry in tree.iter() {
                 writer.bytes(&entry.path)?;
                 writer.u32(entry.mode);
-                writer.id(Some(entry.id));
+                writer.id(entry.id);
             }
         }
         Some(writer.0)
@@ -161,8 +161,7 @@ impl Writer {
         Some(())
     }
 
-    fn id(&mut self, id: Option<ObjectId>) {
-        let Some(id) = id else { return self.0.push(0) };
+    fn id(&mut self, id: ObjectId) {
         self.0.push(if id.is_sha256() { 32 } else { 20 });
         self.0.extend_from_slice(id.as_bytes());
     }
@@ -177,8 +176,12 @@ impl Writer {
         self.u64(device);
         self.u32(mode);
         self.0.extend_from_slice(entry.digest.as_bytes());
-        self.id(entry.id);
-        self.id(entry.blob);
+        for id in [entry.id, entry.blob] {
+            self.0.push(id.is_some().into());
+            if let Some(id) = id {
+                self.id(id);
+            }
+        }
         self.0.push(entry.tracked.into());
         match &entry.converted {
             Some(converted) => self.converted(converted),
@@ -212,7 +215,7 @@ impl Writer {
                 return self.0.push(0);
             }
         }
-        self.id(Some(converted.blob));
+        self.id(converted.blob);
         self.0.push(converted.same.into());
     }
 }
@@ -228,6 +231,10 @@ impl<'a> Reader<'a> {
 
     fn u8(&mut self) -> Option<u8> {
         self.array::<1>().map(|[byte]| byte)
+    }
+
+    fn flag(&mut self) -> Option<bool> {
+        self.u8().map(|byte| byte == 1)
     }
 
     fn u32(&mut self) -> Option<u32> {
@@ -253,11 +260,9 @@ impl<'a> Reader<'a> {
         self.take(count)
     }
 
-    fn id(&mut self) -> Option<Option<ObjectId>> {
-        match self.u8()? {
-            0 => Some(None),
-            count => ObjectId::new(self.take(count.into())?).map(Some),
-        }
+    fn id(&mut self) -> Option<ObjectId> {
+        let count = self.u8()?;
+        ObjectId::new(self.take(count.into())?)
     }
 
     fn entry(&mut self) -> Option<Entry> {
@@ -267,7 +272,9 @@ impl<'a> Reader<'a> {
         let (inode, device, mode) = (self.u64()?, self.u64()?, self.u32()?);
         let stat = StatKey { size, modified, changed, inode, device, mode };
         let digest = Digest::from_hash(self.array()?.into());
-        let (id, blob, tracked) = (self.id()?, self.id()?, self.u8()? == 1);
+        let id = if self.flag()? { Some(self.id()?) } else { None };
+        let blob = if self.flag()? { Some(self.id()?) } else { None };
+        let tracked = self.flag()?;
         let converted = match self.u8()? {
             0 => None,
             kind => Some(Box::new(self.converted(kind)?)),
@@ -298,7 +305,7 @@ impl<'a> Reader<'a> {
                     2 => Ends::Guessed,
                     _ => return None,
                 };
-                let ident = self.u8()? == 1;
+                let ident = self.flag()?;
                 let encoding = match self.u8()? {
                     0 => None,
                     1 => Some(Encoding::Utf16),
@@ -311,7 +318,7 @@ impl<'a> Reader<'a> {
             2 => Rules::Lfs,
             _ => return None,
         };
-        Some(Converted { rules, blob: self.id()??, same: self.u8()? == 1 })
+        Some(Converted { rules, blob: self.id()?, same: self.flag()? })
     }
 }
 

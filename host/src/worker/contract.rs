@@ -81,6 +81,7 @@ fn finding(finding: wire::Finding) -> model::Finding {
         message: finding.message,
         help: finding.help,
         edits: finding.edits.into_iter().map(edit).collect(),
+        known: false,
     }
 }
 

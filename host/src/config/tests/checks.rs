@@ -199,6 +199,29 @@ inherit-env = true
 }
 
 #[test]
+fn a_baseline_is_for_checks_of_packs() {
+    let text = "[checks.a]\ncommand = [\"x\"]\nbaseline = true\n\
+        [scenarios.s]\nchecks = [\"a\"]\nbase = \"main\"\nbaseline = true\n";
+    insta::assert_snapshot!(messages(text), @r"
+    error: `baseline` has no meaning for a command
+     --> probity.toml:3:1
+      |
+    3 | baseline = true
+      | ^^^^^^^^ only checks with `use` have it
+      |
+      = help: remove it: a command is not run on the base, so all that it finds counts
+
+    error: `baseline` is not supported yet
+     --> probity.toml:7:1
+      |
+    7 | baseline = true
+      | ^^^^^^^^ in `[scenarios.NAME]`
+      |
+      = help: set it for a check of a pack, in `[checks.NAME]`; the `base` is the scenario's
+    ");
+}
+
+#[test]
 fn options_of_logic_checks_are_checked() {
     let text = r#"
 [packs.p]

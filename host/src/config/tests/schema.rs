@@ -169,6 +169,9 @@ fn what_is_said_to_hold_where_nothing_is_written_does() {
             assert!(serde_json::from_str::<serde_json::Value>(default).is_ok(), "{default}");
             let frame = match place.path.as_slice() {
                 ["scenarios", "x"] => "[checks.a]\ncommand = [\"a\"]\n[scenarios.x]\nchecks = [\"a\"]\n",
+                ["checks", "x"] if key.with == Some("use") => {
+                    "[packs.p]\nsource = \"file:p.wasm\"\nallow = []\n[checks.x]\nuse = \"p/c\"\n"
+                }
                 ["checks", "x"] => "[checks.x]\ncommand = [\"a\"]\n",
                 ["verify"] => "[verify]\ncommands = [[\"a\"]]\n",
                 other => panic!("say here how a text ends that has only what must be in {other:?}"),
