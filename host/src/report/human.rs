@@ -68,8 +68,11 @@ impl Human {
     /// One check: its line, why it is an error, its findings, the end of its output.
     pub fn check(&self, row: &Row, record: &RecordRow, tail: Option<String>) -> String {
         let word = format!("{:<12}", row.outcome.word());
-        let note = note(row, record);
-        let seconds = if matches!(row.outcome, CheckOutcome::Skipped(_) | CheckOutcome::NotSelected(_)) {
+        // What does not count is shown as what it is, behind the word for what does.
+        let (outcome, findings) =
+            record.seen.as_ref().map_or((&row.outcome, &row.findings), |seen| (&seen.outcome, &seen.findings));
+        let note = note(row, record, findings);
+        let seconds = if matches!(outcome, CheckOutcome::Skipped(_) | CheckOutcome::NotSelected(_)) {
             String::new()
         } else {
             seconds(record.duration_ms)
@@ -81,25 +84,27 @@ impl Human {
         }
         let mut text = format!("{}\n", text.trim_end());
         if let (CheckOutcome::Error(_) | CheckOutcome::Failed | CheckOutcome::TimedOut, Some(message)) =
-            (&row.outcome, &record.message)
+            (outcome, &record.message)
         {
             for line in message.lines() {
                 let _ = writeln!(text, "    {}", escape(line));
             }
         }
-        let width = row.findings.iter().take(self.shown).map(|f| place(f).chars().count()).max().unwrap_or(0).min(60);
-        for finding in row.findings.iter().take(self.shown) {
+        let width = findings.iter().take(self.shown).map(|f| place(f).chars().count()).max().unwrap_or(0).min(60);
+        for finding in findings.iter().take(self.shown) {
             let _ = writeln!(text, "    {}", self.finding(finding, width));
             if let Some(help) = &finding.help {
                 let _ =
                     writeln!(text, "        {}", self.paint(Ansi::new().dimmed(), &format!("help: {}", escape(help))));
             }
         }
-        if row.findings.len() > self.shown {
-            let rest = row.findings.len() - self.shown;
+        if findings.len() > self.shown {
+            let rest = findings.len() - self.shown;
             let _ = writeln!(text, "    … and {rest} more (`probity show {} --check {}` lists all)", self.run, row.id);
         }
-        if let (true, Some(tail)) = (row.outcome.is_red(), tail) {
+        // What was ended since it does not count has nothing to say of why.
+        let ended = record.seen.is_some() && *outcome == CheckOutcome::Interrupted;
+        if let (true, Some(tail)) = (outcome.is_red() && !ended, tail) {
             for line in tail.lines() {
                 let _ = writeln!(text, "    {} {}", self.paint(Ansi::new().dimmed(), "|"), escape(line));
             }
@@ -214,7 +219,7 @@ fn colour(outcome: &CheckOutcome, blocking: bool) -> Ansi {
 }
 
 /// What follows the time on a check's line.
-fn note(row: &Row, record: &RecordRow) -> String {
+fn note(row: &Row, record: &RecordRow, findings: &[Finding]) -> String {
     let mut notes = Vec::new();
     match &row.outcome {
         CheckOutcome::Skipped(SkipReason::AfterFailure(id)) => notes.push(format!("after {id}")),
@@ -227,12 +232,17 @@ fn note(row: &Row, record: &RecordRow) -> String {
         CheckOutcome::Error(kind) => notes.push(error_word(*kind).to_owned()),
         CheckOutcome::Passed | CheckOutcome::Failed | CheckOutcome::TimedOut | CheckOutcome::Interrupted => {}
     }
+    match record.seen.as_ref().map(|seen| &seen.outcome) {
+        Some(CheckOutcome::Interrupted) => notes.push("ended early".to_owned()),
+        Some(outcome) => notes.push(format!("seen: {}", outcome.word())),
+        None => {}
+    }
     match record.exit {
         Some(Exit::Code(0)) | None => {}
         Some(Exit::Code(code)) => notes.push(format!("exit code {code}")),
         Some(Exit::Signal(signal)) => notes.push(format!("ended by signal {signal}")),
     }
-    let count = |severity| row.findings.iter().filter(|finding| finding.severity == severity).count();
+    let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
     for (severity, one, many) in [
         (Severity::Error, "error", "errors"),
         (Severity::Warning, "warning", "warnings"),

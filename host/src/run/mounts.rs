@@ -36,22 +36,22 @@ impl Runner<'_> {
         let mut shown = Shown {
             grant,
             tree: TreeBuilder::new(),
-            contents: Mounted { sources: Arc::clone(&self.sources), others: Vec::new() },
+            contents: Mounted { sources: Arc::clone(&self.shared.sources), others: Vec::new() },
         };
-        shown.subject(self.around.snapshot);
-        let objects = self.around.workspace.repository.as_ref().map(Objects::new);
-        if let (Some(base), Some(objects)) = (self.around.base, &objects) {
+        shown.subject(self.shared.around.snapshot);
+        let objects = self.shared.around.workspace.repository.as_ref().map(Objects::new);
+        if let (Some(base), Some(objects)) = (self.shared.around.base, &objects) {
             shown.committed(Mount::Base, &base.revision.entries, objects)?;
         }
-        if let (Some(spec), Some(objects)) = (self.around.spec, &objects) {
+        if let (Some(spec), Some(objects)) = (self.shared.around.spec, &objects) {
             shown.committed(Mount::Spec, &spec.files, objects)?;
         }
-        if let Some(claim) = self.around.claim {
+        if let Some(claim) = self.shared.around.claim {
             shown.folder(Mount::Claim, &claim.root, &claim.entries);
         }
         if !unit.after.is_empty() && shown.mount(Mount::Evidence) {
             for (row, record) in done.iter().filter(|(row, _)| unit.after.contains(&row.id)) {
-                shown.evidence(row, record.log.as_ref(), self.around)?;
+                shown.evidence(row, record.log.as_ref(), self.shared.around)?;
             }
         }
         let tree = shown.tree.build().map_err(|error| error.to_string())?;
