@@ -20,6 +20,7 @@ mod git;
 mod hostile;
 mod hygiene;
 mod init;
+mod jobs;
 mod ledger;
 mod logic;
 mod mounts;

@@ -517,6 +517,7 @@ fn a_claim_is_whatever_folder_the_caller_gives() {
     let (state, name) = (project.outside(), store::new_run_id().unwrap());
     std::fs::create_dir(state.join("logs")).unwrap();
     let claim = run::Claim::new(&claim).unwrap();
+    let stops = std::sync::mpsc::channel();
     let around = run::Surroundings {
         run: name.clone(),
         workspace: &workspace,
@@ -527,13 +528,12 @@ fn a_claim_is_whatever_folder_the_caller_gives() {
         packs: &[("p".parse().unwrap(), pack)].into(),
         capabilities: &native::Probes::new(project.root(), native::Environment::new()),
         logs: &store::Logs::create(&state, &name).unwrap(),
-        stops: std::sync::mpsc::channel(),
         engine: String::new(),
         host: String::new(),
         started: String::new(),
         clock: std::time::Instant::now(),
     };
-    let record = run::execute(&plan, &around, &mut |_| {}).unwrap();
+    let record = run::execute(&plan, &around, (&stops.0, &stops.1), &mut |_| {}).unwrap();
     assert_eq!(record.rows[0].stderr.as_deref(), Some("1|done|{}|done|-"), "{record:#?}");
     assert_eq!(record.verdict.rows[0].class, model::Class::Derived);
 }

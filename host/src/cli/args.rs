@@ -1,6 +1,7 @@
 //! What can be asked for. Parsing only: nothing is read or decided here.
 
 use super::error::CliError;
+use crate::config::MAX_JOBS;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -107,6 +108,10 @@ pub(super) struct Verify {
     /// Run a check only if files changed that it is about, since the base; commands that name `{files}` get those
     #[arg(long)]
     pub(super) changed: bool,
+
+    /// Run up to so many commands side by side, of those with `parallel = true`, in place of what the scenario says
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=i64::from(MAX_JOBS)))]
+    pub(super) jobs: Option<u8>,
 
     /// Declare, with a reason, that the scenario does not apply to this tree, and run nothing
     #[arg(long, value_name = "REASON", conflicts_with_all = ["only", "skip", "changed"])]

@@ -72,7 +72,8 @@ fn text(about: About<'_>, plan: &Plan, rows: &[Row<'_>]) -> String {
         .and_then(|base| base.revision.commit.as_ref())
         .map(|commit| format!(", compared with {commit}"))
         .unwrap_or_default();
-    let mut text = format!("scenario {}: {run} of {} checks would run{base}\n", plan.scenario, rows.len());
+    let jobs = if plan.jobs > 1 { format!(", up to {} side by side where they may", plan.jobs) } else { String::new() };
+    let mut text = format!("scenario {}: {run} of {} checks would run{jobs}{base}\n", plan.scenario, rows.len());
     for row in rows {
         let (word, note) = match row.why {
             Some(why) => ("no", deselected(why).to_owned()),
@@ -93,7 +94,8 @@ fn what(row: &Row<'_>) -> String {
                 Some(files) => format!(" ({} files)", files.len()),
                 None => String::new(),
             };
-            format!("{}{files}", words.join(" "))
+            let parallel = if row.check.parallel { " (parallel)" } else { "" };
+            format!("{}{files}{parallel}", words.join(" "))
         }
         Body::Logic(logic) => {
             let baseline = if logic.baseline.is_some() { ", fails on what is new against the base" } else { "" };
@@ -110,6 +112,7 @@ fn document(taken: &Taken, about: About<'_>, plan: &Plan, rows: &[Row<'_>]) -> V
             "deselected": row.why,
             "blocking": row.check.blocking,
             "after": row.check.after,
+            "parallel": row.check.parallel,
             "definition": row.unit.and_then(|unit| unit.row.definition),
         });
         match &row.check.body {
@@ -128,6 +131,7 @@ fn document(taken: &Taken, about: About<'_>, plan: &Plan, rows: &[Row<'_>]) -> V
         "schema": "probity/plan/1",
         "scenario": plan.scenario,
         "fail_fast": plan.fail_fast,
+        "jobs": plan.jobs,
         "changed_only": plan.changed_only,
         "subject": {
             "tree": taken.snapshot.tree,

@@ -130,7 +130,7 @@ pub(super) fn request(scenario: &Scenario, options: &Verify) -> Result<Request, 
         }
     }
     let only = if options.only.is_empty() { None } else { Some(known(&options.only)?) };
-    Ok(Request { only, skip: known(&options.skip)?, changed: options.changed, not_applicable })
+    Ok(Request { only, skip: known(&options.skip)?, changed: options.changed, jobs: options.jobs, not_applicable })
 }
 
 /// The checks that are among those to run, as far as that shows before packs are known.

@@ -5,7 +5,7 @@ use super::error::CliError;
 use super::printer::Printer;
 use super::take::{Budget, Taken, take};
 use super::{baseline, prepare};
-use crate::model::{CheckKind, Event, Record, RecordRow, RunId, RunOutcome};
+use crate::model::{CheckId, CheckKind, Event, Record, RecordRow, RunId, RunOutcome};
 use crate::native::{Cut, Stop};
 use crate::plan::{self, About};
 use crate::report::Human;
@@ -92,15 +92,15 @@ pub(super) fn verify(folder: &Path, options: &Verify, printer: &Printer) -> Resu
         packs: &packs,
         capabilities: &probes,
         logs: &place.logs,
-        stops,
         engine: format!("probity {}, {}", env!("CARGO_PKG_VERSION"), crate::worker::engine_id()),
         host: system::host_name(),
         started,
         clock,
     };
-    let record = run::execute(&plan, &around, &mut |event| {
+    let mut running = Vec::new();
+    let record = run::execute(&plan, &around, (&stops.0, &stops.1), &mut |event| {
         if !options.json {
-            show(event, &place, printer);
+            show(event, &mut running, &place, printer);
         }
     })?;
     let (record, trouble) = place.publish(record);
@@ -109,7 +109,7 @@ pub(super) fn verify(folder: &Path, options: &Verify, printer: &Printer) -> Resu
     if options.json {
         printer.json(&document(record, trouble.is_none())?);
     } else {
-        show(&finished, &place, printer);
+        show(&finished, &mut running, &place, printer);
     }
     if let Some(trouble) = trouble {
         printer.error(&trouble);
@@ -199,13 +199,15 @@ impl Place {
     }
 }
 
-/// Shows an event to a person.
-fn show(event: &Event, place: &Place, printer: &Printer) {
+/// Shows an event to a person. `running` has the checks that have started and of which nothing was told yet.
+fn show(event: &Event, running: &mut Vec<CheckId>, place: &Place, printer: &Printer) {
     match event {
-        Event::CheckStarted { id, kind: CheckKind::Command | CheckKind::Logic } => printer.status(Some(id.as_str())),
-        Event::CheckFinished { .. } | Event::RunFinished { .. } => printer.status(None),
-        Event::RunStarted { .. } => {}
+        Event::CheckStarted { id, kind: CheckKind::Command | CheckKind::Logic } => running.push(id.clone()),
+        Event::CheckFinished { row, .. } => running.retain(|id| *id != row.id),
+        Event::RunStarted { .. } | Event::RunFinished { .. } => {}
     }
+    let names: Vec<&str> = running.iter().map(CheckId::as_str).collect();
+    printer.status(Some(names.join(", ")).filter(|names| !names.is_empty()).as_deref());
     // A value that had colours inside is whole once they are gone.
     let tail = |record: &_| tail(&place.state, &place.run, record).map(|tail| printer.concealed(&tail));
     let text = Human::new(printer.style(), place.run.clone()).text(event, tail);

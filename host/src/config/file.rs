@@ -4,6 +4,7 @@
 
 use super::capability::{self, FileCapability};
 use super::diagnostic::{Diagnostic, quote};
+use super::jobs;
 use super::json::{self, Options};
 use super::reader::{At, Field, Keys, Reader, Span, entries, wrong};
 use std::collections::BTreeSet;
@@ -38,6 +39,7 @@ pub(super) struct FileVerify {
     pub(super) timeout: Option<Field<String>>,
     pub(super) env: Option<Field<Vec<At<String>>>>,
     pub(super) secrets: Option<Field<Vec<At<String>>>>,
+    pub(super) jobs: Option<Field<i64>>,
     pub(super) audit: Option<Field<bool>>,
 }
 
@@ -56,6 +58,7 @@ pub(super) struct FileCheck {
     pub(super) command: Option<Field<Argv>>,
     pub(super) uses: Option<Field<String>>,
     pub(super) after: Option<Field<Vec<At<String>>>>,
+    pub(super) parallel: Option<Field<bool>>,
     pub(super) needs: Option<Field<Vec<At<String>>>>,
     pub(super) timeout: Option<Field<String>>,
     pub(super) blocking: Option<Field<bool>>,
@@ -116,6 +119,7 @@ pub(super) struct FileScenario {
     pub(super) fail_fast: Option<Field<bool>>,
     pub(super) fail_on: Option<Field<String>>,
     pub(super) timeout: Option<Field<String>>,
+    pub(super) jobs: Option<Field<i64>>,
     pub(super) base: Option<Field<String>>,
 }
 
@@ -134,7 +138,7 @@ const TOP: Keys = Keys {
 
 const VERIFY: Keys = Keys {
     table: "`[verify]`",
-    known: &["commands", "timeout", "env", "secrets", "audit"],
+    known: &["commands", "timeout", "env", "secrets", "jobs", "audit"],
     later: &[
         ("base", "remove it; until then, checks judge the whole tree"),
         ("when", "remove it; until then, every command runs"),
@@ -160,6 +164,7 @@ const CHECK: Keys = Keys {
         "command",
         "use",
         "after",
+        "parallel",
         "needs",
         "timeout",
         "blocking",
@@ -192,7 +197,7 @@ const SPEC: Keys = Keys { table: "`[spec]`", known: &["paths"], later: &[] };
 
 const SCENARIO: Keys = Keys {
     table: "`[scenarios.NAME]`",
-    known: &["checks", "fail-fast", "fail-on", "timeout", "base"],
+    known: &["checks", "fail-fast", "fail-on", "timeout", "jobs", "base"],
     later: &[
         ("when", "remove it; name the scenario on the command line where it is wanted"),
         ("baseline", "set it for a check of a pack, in `[checks.NAME]`; the `base` is the scenario's"),
@@ -300,6 +305,7 @@ fn verify(reader: &mut Reader, table: &DeTable<'_>) -> FileVerify {
             name @ "timeout" => verify.timeout = Some(field(key, reader.string(name, value, Some(TIMEOUT_HELP)))),
             name @ "env" => verify.env = Some(field(key, env(reader, name, value))),
             name @ "secrets" => verify.secrets = Some(field(key, secrets(reader, name, value))),
+            name @ "jobs" => verify.jobs = Some(field(key, jobs::read(reader, name, value))),
             name @ "audit" => verify.audit = Some(field(key, reader.boolean(name, value))),
             _ => reader.unknown(key, &VERIFY),
         }
@@ -342,6 +348,7 @@ fn check(reader: &mut Reader, id: At<String>, table: &DeTable<'_>) -> FileCheck 
         command: None,
         uses: None,
         after: None,
+        parallel: None,
         needs: None,
         timeout: None,
         blocking: None,
@@ -369,6 +376,7 @@ fn check(reader: &mut Reader, id: At<String>, table: &DeTable<'_>) -> FileCheck 
                 let help = "write for example `after = [\"test\"]`";
                 check.after = Some(field(key, reader.strings(name, value, Some(help))));
             }
+            name @ "parallel" => check.parallel = Some(field(key, reader.boolean(name, value))),
             name @ "needs" => {
                 let help = "write for example `needs = [\"docker\"]`";
                 check.needs = Some(field(key, reader.strings(name, value, Some(help))));
@@ -410,7 +418,8 @@ fn check(reader: &mut Reader, id: At<String>, table: &DeTable<'_>) -> FileCheck 
 }
 
 fn scenario(reader: &mut Reader, name: At<String>, table: &DeTable<'_>) -> FileScenario {
-    let mut scenario = FileScenario { name, checks: None, fail_fast: None, fail_on: None, timeout: None, base: None };
+    let mut scenario =
+        FileScenario { name, checks: None, fail_fast: None, fail_on: None, timeout: None, jobs: None, base: None };
     for (key, value) in entries(table) {
         match key.get_ref().as_ref() {
             name @ "checks" => {
@@ -427,6 +436,7 @@ fn scenario(reader: &mut Reader, name: At<String>, table: &DeTable<'_>) -> FileS
             }
             name @ "fail-fast" => scenario.fail_fast = Some(field(key, reader.boolean(name, value))),
             name @ "timeout" => scenario.timeout = Some(field(key, reader.string(name, value, Some(TIMEOUT_HELP)))),
+            name @ "jobs" => scenario.jobs = Some(field(key, jobs::read(reader, name, value))),
             _ => reader.unknown(key, &SCENARIO),
         }
     }

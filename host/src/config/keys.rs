@@ -54,6 +54,8 @@ pub(super) enum Kind {
     Flag,
     /// A whole number above zero.
     Count,
+    /// A whole number from 1 to this.
+    UpTo(u8),
     /// Bytes: a number, or a text with a unit.
     Size,
     /// A time, as Go writes it.
@@ -136,6 +138,7 @@ const VERIFY: Table = Table {
         key("timeout", Kind::Duration, "The longest that the whole run of the scenario `default` may take."),
         key("env", Kind::Variables, "`NAME=value` to add to the environment of these commands."),
         key("secrets", Kind::Texts, "Names of variables whose values are shown and kept nowhere."),
+        key("jobs", JOBS, "How many commands of the scenario `default` may run side by side."),
         key("audit", Kind::Flag, "`true` is refused until reviews exist.").default("false"),
     ],
     required: &[],
@@ -165,6 +168,9 @@ const CHECK: Table = Table {
         key("command", Kind::Command, "A program and its arguments, without any shell."),
         key("use", Kind::Text, "A check of a pack: `pack/check`."),
         key("after", Kind::Texts, "Checks that come before it, and whose results it may read."),
+        key("parallel", Kind::Flag, "Whether it may run beside others of which this is said, up to `jobs` of them.")
+            .default("false")
+            .with("command"),
         key("needs", Kind::Texts, "Capabilities without which it says nothing here.").with("command"),
         key("timeout", Kind::Duration, "The longest that it may take."),
         key("blocking", Kind::Flag, "Whether its red decides the run.").default("true"),
@@ -211,6 +217,8 @@ const WHEN: Table = Table {
     one_of: &[],
 };
 
+const JOBS: Kind = Kind::UpTo(super::jobs::MAX_JOBS);
+
 const SEVERITIES: &[&str] = &["error", "warning", "note", "off"];
 
 const LIMITS: Table = Table {
@@ -234,6 +242,7 @@ const SCENARIO: Table = Table {
         key("fail-fast", Kind::Flag, "Whether checks after the first red one that blocks are skipped.").default("true"),
         key("fail-on", Kind::Word(&["error", "warning", "note"]), "The least that fails a check.").default("\"error\""),
         key("timeout", Kind::Duration, "The longest that the whole run may take."),
+        key("jobs", JOBS, "How many of its commands with `parallel = true` may run side by side.").default("1"),
         key("base", Kind::Text, "The revision that the subject is compared with, for example `origin/main`."),
     ],
     required: &["checks"],

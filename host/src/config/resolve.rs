@@ -14,7 +14,7 @@ use super::size::parse_size;
 use super::suggest::did_you_mean;
 use super::{
     Body, Check, Command, Config, EXAMPLE, Globs, Invalid, Limits, Logic, Scenario, Source, Spec, TestsOf, When,
-    environment, exits, names, pack,
+    environment, exits, jobs, names, pack,
 };
 use crate::model::{CapabilityName, CheckId, PackName, ScenarioName, Severity};
 use std::borrow::Cow;
@@ -49,9 +49,10 @@ pub(super) fn resolve(file: &File, source: Source, mut diagnostics: Vec<Diagnost
     circles(&file.checks, found);
     let spec = file.spec.as_ref().and_then(|spec| self::spec(spec, found));
     let timeout = verify_timeout(file, found);
+    let jobs = verify_jobs(file, found);
     let exclude = get(file.exclude.as_ref()).and_then(|exclude| globs(&exclude.value, found));
     if !file.scenarios.iter().any(|scenario| scenario.name.value == DEFAULT) {
-        scenarios.splice(0..0, default(&checks, timeout));
+        scenarios.splice(0..0, default(&checks, timeout, jobs));
     }
     if checks.is_empty() && found.is_empty() {
         found
@@ -128,7 +129,9 @@ fn verify(file: &FileVerify, marked: &Marked<'_>, diagnostics: &mut Vec<Diagnost
             });
             let (span, after, needs) = (command.span.clone(), Vec::new(), Vec::new());
             let (timeout, blocking, files, allow_empty, when) = (None, true, None, false, When::default());
-            checks.push(Check { id, span, after, needs, timeout, blocking, files, allow_empty, when, body });
+            // They stand in their order, and nothing says more of them.
+            let parallel = false;
+            checks.push(Check { id, span, after, parallel, needs, timeout, blocking, files, allow_empty, when, body });
         }
     }
     checks
@@ -138,13 +141,26 @@ fn verify(file: &FileVerify, marked: &Marked<'_>, diagnostics: &mut Vec<Diagnost
 fn verify_timeout(file: &File, diagnostics: &mut Vec<Diagnostic>) -> Option<Duration> {
     let written = get(file.verify.timeout.as_ref()).filter(|timeout| !timeout.value.is_empty())?;
     let timeout = duration(written, diagnostics);
+    of_default("timeout", &written.span, file, diagnostics);
+    timeout
+}
+
+/// How many commands of the scenario `default` may run side by side.
+fn verify_jobs(file: &File, diagnostics: &mut Vec<Diagnostic>) -> Option<u8> {
+    let written = get(file.verify.jobs.as_ref())?;
+    let jobs = jobs::resolve(written, diagnostics);
+    of_default("jobs", &written.span, file, diagnostics);
+    jobs
+}
+
+/// Reports what `[verify]` says of the scenario `default` where that has a table of its own.
+fn of_default(name: &str, span: &Span, file: &File, diagnostics: &mut Vec<Diagnostic>) {
     if let Some(scenario) = file.scenarios.iter().find(|scenario| scenario.name.value == DEFAULT) {
-        let diagnostic = Diagnostic::new(written.span.clone(), "the `timeout` of `[verify]` has no effect");
-        let diagnostic = diagnostic.label("this is the budget of the scenario `default`");
+        let diagnostic = Diagnostic::new(span.clone(), format!("the `{name}` of `[verify]` has no effect"));
+        let diagnostic = diagnostic.label("this is about the scenario `default`");
         let diagnostic = diagnostic.also(scenario.name.span.clone(), "which is written here");
         diagnostics.push(diagnostic.help("move it to `[scenarios.default]`"));
     }
-    timeout
 }
 
 /// Reports checks that have the name of a command of `[verify]`.
@@ -180,6 +196,7 @@ fn check(
     let timeout = get(file.timeout.as_ref()).and_then(|timeout| duration(timeout, diagnostics));
     let after = get(file.after.as_ref()).map_or(Some(Vec::new()), |after| members(&after.value, known, diagnostics));
     let needs = get(file.needs.as_ref()).map_or(Some(Vec::new()), |needs| needed(&needs.value, known, diagnostics));
+    let parallel = get(file.parallel.as_ref()).is_some_and(|parallel| parallel.value);
     let blocking = get(file.blocking.as_ref()).is_none_or(|blocking| blocking.value);
     let files = get(file.files.as_ref()).and_then(|files| self::files(files, diagnostics));
     let allow_empty = get(file.allow_empty.as_ref()).is_some_and(|allow| allow.value);
@@ -202,7 +219,7 @@ fn check(
         }
     };
     let (span, after, needs, when) = (file.id.span.clone(), after?, needs?, when?);
-    Some(Check { id: id?, span, after, needs, timeout, blocking, files, allow_empty, when, body: body? })
+    Some(Check { id: id?, span, after, parallel, needs, timeout, blocking, files, allow_empty, when, body: body? })
 }
 
 fn command(
@@ -356,6 +373,7 @@ fn logic(
 ) -> Option<Logic> {
     let target = field.value.as_ref().and_then(|uses| target(uses, packs, diagnostics));
     let command_only = [
+        ("parallel", span(file.parallel.as_ref())),
         ("needs", span(file.needs.as_ref())),
         ("env", span(file.env.as_ref())),
         ("pass-env", span(file.pass_env.as_ref())),
@@ -369,6 +387,7 @@ fn logic(
         let diagnostic = Diagnostic::new(span, title).label("only checks with `command` have it");
         let help = match name {
             "gap-exit" => "remove it: a pack says in words what is missing",
+            "parallel" => "remove it: a check of a pack has workers of its own, and nothing runs beside it",
             "needs" => "remove it: a pack sees nothing of this machine, so it is the same everywhere",
             _ => "remove it: a pack sees no environment, and its options are in `config`",
         };
@@ -494,6 +513,7 @@ fn positive(name: &str, value: i64, span: &Span, diagnostics: &mut Vec<Diagnosti
 fn scenario(file: &FileScenario, known: &Known<'_>, diagnostics: &mut Vec<Diagnostic>) -> Option<Scenario> {
     let name: Option<ScenarioName> = names::id("scenario", &file.name, diagnostics);
     let timeout = get(file.timeout.as_ref()).and_then(|timeout| duration(timeout, diagnostics));
+    let jobs = get(file.jobs.as_ref()).and_then(|jobs| jobs::resolve(jobs, diagnostics)).unwrap_or(jobs::DEFAULT);
     let fail_fast = get(file.fail_fast.as_ref()).is_none_or(|fail_fast| fail_fast.value);
     // An empty text means that it is not set.
     let fail_on = get(file.fail_on.as_ref()).filter(|word| !word.value.is_empty());
@@ -516,7 +536,8 @@ fn scenario(file: &FileScenario, known: &Known<'_>, diagnostics: &mut Vec<Diagno
         }),
     };
     let base = get(file.base.as_ref()).and_then(|base| revision(base, diagnostics));
-    Some(Scenario { name: name?, span: file.name.span.clone(), checks: checks?, fail_fast, fail_on, timeout, base })
+    let (name, checks, span) = (name?, checks?, file.name.span.clone());
+    Some(Scenario { name, span, checks, fail_fast, fail_on, timeout, jobs, base })
 }
 
 /// The name of a revision, as far as it can be known to be none. An empty text means that it is not set.
@@ -584,7 +605,7 @@ fn members(items: &[At<String>], known: &Known<'_>, diagnostics: &mut Vec<Diagno
 }
 
 /// The scenario that is meant where none is written: all checks.
-fn default(checks: &[Check], timeout: Option<Duration>) -> Option<Scenario> {
+fn default(checks: &[Check], timeout: Option<Duration>, jobs: Option<u8>) -> Option<Scenario> {
     Some(Scenario {
         // A constant in the alphabet of names.
         name: DEFAULT.parse().ok()?,
@@ -593,6 +614,7 @@ fn default(checks: &[Check], timeout: Option<Duration>) -> Option<Scenario> {
         fail_fast: true,
         fail_on: Severity::Error,
         timeout,
+        jobs: jobs.unwrap_or(jobs::DEFAULT),
         base: None,
     })
 }

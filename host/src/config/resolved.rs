@@ -90,6 +90,8 @@ pub struct Check {
     pub span: Range<usize>,
     /// The checks that come before it, whose results a check of a pack may read: each once, never in a circle.
     pub after: Vec<CheckId>,
+    /// Whether it may run beside others that may. Never for a check of a pack.
+    pub parallel: bool,
     /// The capabilities that it needs, of [`Config::capabilities`], each once. None for a check of a pack, which sees
     /// nothing of this machine.
     pub needs: Vec<CapabilityName>,
@@ -219,6 +221,8 @@ pub struct Scenario {
     pub fail_on: Severity,
     /// The budget of the whole run.
     pub timeout: Option<Duration>,
+    /// How many commands may run side by side: 1 to [`MAX_JOBS`](super::MAX_JOBS).
+    pub jobs: u8,
     /// The revision that the subject is compared with, where there is one.
     pub base: Option<String>,
 }

@@ -79,6 +79,7 @@ fn kind(kind: Kind) -> Map<String, Value> {
         Kind::Word(words) => json!({ "enum": words.iter().chain(&[""]).collect::<Vec<_>>() }),
         Kind::Flag => json!({ "type": "boolean" }),
         Kind::Count => json!({ "type": "integer", "minimum": 1 }),
+        Kind::UpTo(most) => json!({ "type": "integer", "minimum": 1, "maximum": most }),
         Kind::Size => json!({ "type": ["integer", "string"], "minimum": 1, "pattern": SIZE }),
         Kind::Duration => json!({ "type": "string", "pattern": DURATION }),
         Kind::Texts => texts(),

@@ -185,10 +185,13 @@ impl<'a> Listing<'a> {
             let checks: Vec<&str> = scenario.checks.iter().map(crate::model::CheckId::as_str).collect();
             self.push(format!("{path}.checks"), json!(checks), Origin::Default);
             self.push(format!("{path}.fail-fast"), json!(scenario.fail_fast), Origin::Default);
-            let timeout = self.settings.iter().find(|setting| setting.key == "verify.timeout").cloned();
+            let verify = |name: &str| self.settings.iter().find(|setting| setting.key == format!("verify.{name}"));
+            let (timeout, jobs) = (verify("timeout").cloned(), verify("jobs").cloned());
             if let Some(timeout) = timeout.filter(|_| scenario.timeout.is_some()) {
                 self.push(format!("{path}.timeout"), timeout.value, timeout.origin);
             }
+            let origin = jobs.map_or(Origin::Default, |jobs| jobs.origin);
+            self.push(format!("{path}.jobs"), json!(scenario.jobs), origin);
         }
     }
 

@@ -24,7 +24,7 @@ pub enum Event {
         /// How it is carried out.
         kind: CheckKind,
     },
-    /// A check has ended, or will not start.
+    /// A check has ended, or will not start. Of those that ran side by side too, this is said in declared order.
     CheckFinished {
         /// What became of it.
         row: Box<Row>,

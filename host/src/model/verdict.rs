@@ -223,6 +223,20 @@ pub struct RecordRow {
     pub walls: Option<String>,
     /// The digest of what a guest learned of its files, in all its calls. Two runs with the same one saw the same.
     pub observed: Option<Digest>,
+    /// What was seen of a check that ran beside the red one that it counts as skipped after. Absent for all others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen: Option<Seen>,
+}
+
+/// What was seen of a check and is no part of the verdict, since what of it there is depends on when others ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seen {
+    /// What became of it; interrupted where it was ended, as it counted no more.
+    pub outcome: CheckOutcome,
+    /// In their total order.
+    pub findings: Vec<Finding>,
+    /// Sorted by name.
+    pub stats: Vec<(String, u64)>,
 }
 
 /// Something that is to be known about a path.
@@ -285,6 +299,9 @@ pub struct Record {
     /// What was found out about this machine, sorted by name: only what a check needed. Absent where that is nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub capabilities: Vec<Capability>,
+    /// How many commands might run side by side. Absent where one ran after the other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jobs: Option<u8>,
     /// Which Probity and which engine.
     pub engine: String,
     /// In declared order, one for each row of the verdict.

@@ -31,7 +31,7 @@ pub struct Job<'a> {
 /// What stops a job from outside, or tells that its process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
-    /// A person or the system asked Probity to stop.
+    /// A person or the system asked Probity to stop, or what runs counts no more.
     Interrupted,
     /// The process with this id has ended.
     Ended(i32),
@@ -44,7 +44,7 @@ pub enum Ending {
     Exited(Exit),
     /// It was stopped at its deadline.
     TimedOut(Exit),
-    /// It was stopped since Probity was asked to.
+    /// It was stopped before its time.
     Interrupted(Exit),
     /// It was never started.
     NotStarted(io::Error),

@@ -31,6 +31,8 @@ pub struct Plan {
     pub scenario: ScenarioName,
     /// Whether the first red ends it.
     pub fail_fast: bool,
+    /// How many commands may run side by side.
+    pub jobs: u8,
     /// The least that fails a check.
     pub fail_on: Severity,
     /// The budget of the whole run.
@@ -61,8 +63,10 @@ impl Plan {
 pub struct Unit {
     /// The check.
     pub id: CheckId,
-    /// The checks whose results it may read, of those that are in the plan.
+    /// The checks that end before it starts, and whose results it may read, of those that are in the plan.
     pub after: Vec<CheckId>,
+    /// Whether it may run beside others that may. How it is run is no part of what it is: the definition is silent of it.
+    pub parallel: bool,
     /// The capabilities that it needs, and how each is found out.
     pub needs: BTreeMap<CapabilityName, Probe>,
     /// Whether its red decides the run.
@@ -245,6 +249,7 @@ pub fn plan(
     Plan {
         scenario: scenario.name.clone(),
         fail_fast: scenario.fail_fast,
+        jobs: request.jobs.unwrap_or(scenario.jobs),
         fail_on: scenario.fail_on,
         timeout: scenario.timeout,
         changed_only: request.changed,
@@ -257,6 +262,7 @@ fn no_unit(check: &Check, kind: CheckKind, why: Deselected) -> Unit {
     Unit {
         id: check.id.clone(),
         after: check.after.clone(),
+        parallel: check.parallel,
         blocking: check.blocking,
         timeout: check.timeout,
         allow_empty: check.allow_empty,
@@ -385,6 +391,7 @@ fn command_unit(
     Unit {
         id: check.id.clone(),
         after: check.after.clone(),
+        parallel: check.parallel,
         needs,
         blocking: check.blocking,
         timeout: check.timeout,
@@ -504,6 +511,7 @@ fn logic_unit(
     Unit {
         id: check.id.clone(),
         after: check.after.clone(),
+        parallel: check.parallel,
         needs: BTreeMap::new(),
         blocking: check.blocking,
         timeout: check.timeout,

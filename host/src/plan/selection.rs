@@ -14,6 +14,8 @@ pub struct Request {
     pub skip: BTreeSet<CheckId>,
     /// Only what something changed for since the base.
     pub changed: bool,
+    /// So many commands side by side, whatever the scenario says.
+    pub jobs: Option<u8>,
     /// Nothing at all, for this reason.
     pub not_applicable: Option<String>,
 }

@@ -68,8 +68,11 @@ impl Human {
     /// One check: its line, why it is an error, its findings, the end of its output.
     pub fn check(&self, row: &Row, record: &RecordRow, tail: Option<String>) -> String {
         let word = format!("{:<12}", row.outcome.word());
-        let note = note(row, record);
-        let seconds = if matches!(row.outcome, CheckOutcome::Skipped(_) | CheckOutcome::NotSelected(_)) {
+        // What does not count is shown as what it is, behind the word for what does.
+        let (outcome, findings) =
+            record.seen.as_ref().map_or((&row.outcome, &row.findings), |seen| (&seen.outcome, &seen.findings));
+        let note = note(row, record, findings);
+        let seconds = if matches!(outcome, CheckOutcome::Skipped(_) | CheckOutcome::NotSelected(_)) {
             String::new()
         } else {
             seconds(record.duration_ms)
@@ -81,7 +84,7 @@ impl Human {
         }
         let mut text = format!("{}\n", text.trim_end());
         if let (CheckOutcome::Error(_) | CheckOutcome::Failed | CheckOutcome::TimedOut, Some(message)) =
-            (&row.outcome, &record.message)
+            (outcome, &record.message)
         {
             for line in message.lines() {
                 let _ = writeln!(text, "    {}", escape(line));
@@ -89,7 +92,7 @@ impl Human {
         }
         // What is known is counted, so that what is new is seen; who asks for all gets all.
         let all = self.shown == usize::MAX;
-        let listed = || row.findings.iter().filter(|finding| all || !finding.known);
+        let listed = || findings.iter().filter(|finding| all || !finding.known);
         let width = listed().take(self.shown).map(|f| place(f).chars().count()).max().unwrap_or(0).min(60);
         for finding in listed().take(self.shown) {
             let _ = writeln!(text, "    {}", self.finding(finding, width));
@@ -99,7 +102,7 @@ impl Human {
             }
         }
         let more = listed().count().saturating_sub(self.shown);
-        let known = if all { 0 } else { known(row) };
+        let known = if all { 0 } else { known(findings) };
         let rest = match (more, known) {
             (0, 0) => None,
             (more, 0) => Some(format!("{more} more")),
@@ -109,7 +112,9 @@ impl Human {
         if let Some(rest) = rest {
             let _ = writeln!(text, "    … and {rest} (`probity show {} --check {}` lists all)", self.run, row.id);
         }
-        if let (true, Some(tail)) = (row.outcome.is_red(), tail) {
+        // What was ended since it does not count has nothing to say of why.
+        let ended = record.seen.is_some() && *outcome == CheckOutcome::Interrupted;
+        if let (true, Some(tail)) = (outcome.is_red() && !ended, tail) {
             for line in tail.lines() {
                 let _ = writeln!(text, "    {} {}", self.paint(Ansi::new().dimmed(), "|"), escape(line));
             }
@@ -184,7 +189,7 @@ impl Human {
             let _ =
                 writeln!(text, "help: if nothing here is for this scenario to judge, say why with `--na \"REASON\"`");
         }
-        let known: usize = verdict.rows.iter().map(known).sum();
+        let known: usize = verdict.rows.iter().map(|row| known(&row.findings)).sum();
         if let (Some(base), true) = (&verdict.subject.base, known > 0) {
             let findings = if known == 1 { "finding" } else { "findings" };
             let _ = writeln!(text, "{known} {findings} known in the base {base}, not counted as a failure");
@@ -233,7 +238,7 @@ fn colour(outcome: &CheckOutcome, blocking: bool) -> Ansi {
 }
 
 /// What follows the time on a check's line.
-fn note(row: &Row, record: &RecordRow) -> String {
+fn note(row: &Row, record: &RecordRow, findings: &[Finding]) -> String {
     let mut notes = Vec::new();
     match &row.outcome {
         CheckOutcome::Skipped(SkipReason::AfterFailure(id)) => notes.push(format!("after {id}")),
@@ -246,13 +251,18 @@ fn note(row: &Row, record: &RecordRow) -> String {
         CheckOutcome::Error(kind) => notes.push(error_word(*kind).to_owned()),
         CheckOutcome::Passed | CheckOutcome::Failed | CheckOutcome::TimedOut | CheckOutcome::Interrupted => {}
     }
+    match record.seen.as_ref().map(|seen| &seen.outcome) {
+        Some(CheckOutcome::Interrupted) => notes.push("ended early".to_owned()),
+        Some(outcome) => notes.push(format!("seen: {}", outcome.word())),
+        None => {}
+    }
     match record.exit {
         Some(Exit::Code(0)) | None => {}
         Some(Exit::Code(code)) => notes.push(format!("exit code {code}")),
         Some(Exit::Signal(signal)) => notes.push(format!("ended by signal {signal}")),
     }
-    let known = known(row);
-    let count = |severity| row.findings.iter().filter(|finding| !finding.known && finding.severity == severity).count();
+    let known = known(findings);
+    let count = |severity| findings.iter().filter(|finding| !finding.known && finding.severity == severity).count();
     let new = if known > 0 { "new " } else { "" };
     for (severity, one, many) in [
         (Severity::Error, "error", "errors"),
@@ -278,8 +288,8 @@ fn note(row: &Row, record: &RecordRow) -> String {
 }
 
 /// How many findings the base has too.
-fn known(row: &Row) -> usize {
-    row.findings.iter().filter(|finding| finding.known).count()
+fn known(findings: &[Finding]) -> usize {
+    findings.iter().filter(|finding| finding.known).count()
 }
 
 /// Why a check is not among those to run, in words.

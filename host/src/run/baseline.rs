@@ -26,7 +26,7 @@ impl Runner<'_> {
         findings: &mut [Finding],
         around: (&mut Done, &mut Vec<Observation>),
     ) -> Result<(), CheckOutcome> {
-        let Some(base) = self.around.base else {
+        let Some(base) = self.shared.around.base else {
             around.0.message = Some("there is no base to have a baseline".to_owned());
             return Err(CheckOutcome::Error(ErrorKind::Host));
         };
@@ -63,14 +63,14 @@ impl Runner<'_> {
                 return failed(outcome, there.message.as_deref().unwrap_or("it did not judge"), done);
             }
         };
-        let moved = self.sources.moved().len();
+        let moved = self.shared.sources.moved().len();
         let here = |path: &str| self.contents_here(path);
         let there = |path: &str| self.contents_there(base, path);
         let subject = Side { path: &|path| base.before(path), contents: &here };
         let unchanged = |path: &str| Some((path.to_owned(), !base.changes.differs(path)));
         let marked = mark(findings, &subject, &of_base, &Side { path: &unchanged, contents: &there });
         marked.or_else(|error| {
-            let moved = self.sources.moved().len() > moved;
+            let moved = self.shared.sources.moved().len() > moved;
             let kind = if moved { ErrorKind::Moved } else { ErrorKind::Host };
             failed(CheckOutcome::Error(kind), &error, done)
         })
@@ -78,10 +78,10 @@ impl Runner<'_> {
 
     /// The contents of a file of the subject whose lines are to be compared.
     fn contents_here(&self, path: &str) -> Result<Option<Vec<u8>>, String> {
-        let entry = self.around.snapshot.entry(path.as_bytes());
+        let entry = self.shared.around.snapshot.entry(path.as_bytes());
         let file = entry.filter(|entry| matches!(entry.kind, Kind::File | Kind::Executable));
         let Some(entry) = file.filter(|entry| entry.size <= COMPARED_BYTES) else { return Ok(None) };
-        let read = self.sources.read(entry, 0, length(entry.size));
+        let read = self.shared.sources.read(entry, 0, length(entry.size));
         read.map(Some).map_err(|error| error.to_string())
     }
 
@@ -91,7 +91,7 @@ impl Runner<'_> {
         let entry = entry.filter(|entry| matches!(kind_of_mode(entry.mode), Kind::File | Kind::Executable));
         let sized = entry.and_then(|entry| Some((entry, entry.size?))).filter(|(_, size)| *size <= COMPARED_BYTES);
         let Some((entry, size)) = sized else { return Ok(None) };
-        let read = self.sources.object(entry.id, 0, length(size));
+        let read = self.shared.sources.object(entry.id, 0, length(size));
         read.map(Some).map_err(|error| error.to_string())
     }
 }

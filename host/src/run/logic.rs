@@ -34,7 +34,7 @@ impl Runner<'_> {
         if files.is_empty() && !unit.allow_empty && (check.scope == Scope::File || grant.has(Mount::Tree)) {
             return (CheckOutcome::Skipped(SkipReason::NoMatchingFiles), Done::default());
         }
-        let Some(pack) = self.around.packs.get(pack) else {
+        let Some(pack) = self.shared.around.packs.get(pack) else {
             return trouble(ErrorKind::Host, "its pack was not loaded");
         };
         let view = match self.view(unit, grant, done) {
@@ -42,7 +42,7 @@ impl Runner<'_> {
             Err(error) => return trouble(ErrorKind::Host, &error),
         };
         let own = unit.timeout.map(|timeout| Instant::now() + timeout);
-        let deadline = [own, self.deadline].into_iter().flatten().min();
+        let deadline = [own, self.shared.deadline].into_iter().flatten().min();
         let asked = Asked { pack, check, config, grant, limits, severities, timeout: unit.timeout, deadline };
         let about = Question { files, digest: unit.row.files, changes: changes.as_deref(), view: &view };
         let Answer { result, mut done, mut observed } = self.ask(&asked, &about);
@@ -57,7 +57,7 @@ impl Runner<'_> {
                 known.map_or_else(
                     |outcome| outcome,
                     |()| {
-                        let outcome = judged(&report, self.fail_on);
+                        let outcome = judged(&report, self.shared.fail_on);
                         done.report = report;
                         outcome
                     },
@@ -95,7 +95,7 @@ impl Runner<'_> {
             deadline,
             cancelled: Some(&cancelled),
         };
-        let moved = self.sources.moved().len();
+        let moved = self.shared.sources.moved().len();
         let run = self.until_done(&cancelled, || pack.run_check(&job));
         let walls = run.walls.map(|walls| walls.words().to_owned());
         let mut done = Done { fuel: run.fuel, walls, ..Done::default() };
@@ -110,7 +110,7 @@ impl Runner<'_> {
                 Err(outcome)
             }
             CheckResult::TimedOut => {
-                if self.deadline.is_some_and(|budget| budget <= Instant::now()) {
+                if self.shared.deadline.is_some_and(|budget| budget <= Instant::now()) {
                     self.stopped = Some(Stopped::Budget);
                     done.message = Some("the time of the whole run was used up".to_owned());
                 } else {
@@ -126,7 +126,7 @@ impl Runner<'_> {
             CheckResult::Error(error) => {
                 done.message = Some(error.message);
                 done.stderr = Some(error.stderr).filter(|text| !text.is_empty());
-                let moved = error.kind == ErrorKind::Host && self.sources.moved().len() > moved;
+                let moved = error.kind == ErrorKind::Host && self.shared.sources.moved().len() > moved;
                 Err(CheckOutcome::Error(if moved { ErrorKind::Moved } else { error.kind }))
             }
         };
@@ -170,13 +170,13 @@ impl Runner<'_> {
     /// Does some work on a thread of its own, and sets `cancelled` when a signal comes meanwhile.
     fn until_done<R: Send>(&self, cancelled: &AtomicBool, work: impl FnOnce() -> R + Send) -> R {
         std::thread::scope(|scope| {
-            let told = Told(self.around.stops.0.clone());
+            let told = Told(self.stops.0.clone());
             let thread = scope.spawn(move || {
                 let _told = told;
                 work()
             });
             loop {
-                match self.around.stops.1.recv() {
+                match self.stops.1.recv() {
                     Ok(Stop::Interrupted) => cancelled.store(true, Ordering::Relaxed),
                     Ok(Stop::Ended(0)) | Err(_) => break,
                     Ok(Stop::Ended(_)) => {}

@@ -2,13 +2,16 @@
 //!
 //! Must not: print, write to the store, or decide what a pack's words mean beyond the contract.
 //!
-//! Checks run one after the other in declared order, so the first red one in that order is known when it happens.
+//! One loop owns a run (`dispatcher`), and what is started when is decided apart from it (`order`).
 
 mod baseline;
+mod command;
+mod dispatcher;
 mod known;
 mod logic;
 mod mounts;
 mod needs;
+mod order;
 mod results;
 mod sources;
 
@@ -17,20 +20,18 @@ pub use sources::Sources;
 
 use crate::guest::Pack;
 use crate::model::{
-    CheckId, CheckKind, CheckOutcome, Class, Digest, ErrorKind, Event, Exit, PackName, Passed, Record, RecordRow, Row,
-    RunId, RunOutcome, Secrets, Severity, SkipReason, Spec, Subject, UsedPack, VERDICT_SCHEMA, Verdict,
+    CheckKind, CheckOutcome, Class, Digest, ErrorKind, Event, Exit, PackName, Passed, Record, RecordRow, Row, RunId,
+    RunOutcome, Secrets, Seen, Severity, SkipReason, Spec, Subject, UsedPack, VERDICT_SCHEMA, Verdict,
 };
-use crate::native::{self, Ending, Environment, Job, Probes, RESULT_VARIABLE, ResultFile, Stop};
+use crate::native::{Probes, Stop};
 use crate::plan::{Base, Plan, Unit, Work};
 use crate::store::Logs;
 use crate::subject::{Over, Snapshot, SnapshotError, Specification, Workspace};
+use dispatcher::dispatch;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::{Duration, Instant};
-
-/// How long a command may take to end once it was asked to.
-const GRACE: Duration = Duration::from_secs(2);
 
 /// The most paths of one kind that a record names.
 const MAX_NAMED: usize = 100;
@@ -55,8 +56,6 @@ pub struct Surroundings<'a> {
     pub capabilities: &'a Probes,
     /// Where output goes.
     pub logs: &'a Logs,
-    /// What stops a run: signals are sent here from outside.
-    pub stops: (Sender<Stop>, Receiver<Stop>),
     /// Probity's version and the engine's.
     pub engine: String,
     /// This host's name.
@@ -68,17 +67,23 @@ pub struct Surroundings<'a> {
 }
 
 /// Carries out a plan to its end, and tells `sink` what happens.
-pub fn execute(plan: &Plan, around: &Surroundings<'_>, sink: &mut dyn FnMut(&Event)) -> Result<Record, SnapshotError> {
+///
+/// `stops` leads from whoever hears signals; it is there that ends of checks are told too.
+pub fn execute(
+    plan: &Plan,
+    around: &Surroundings<'_>,
+    stops: (&Sender<Stop>, &Receiver<Stop>),
+    sink: &mut dyn FnMut(&Event),
+) -> Result<Record, SnapshotError> {
     let started = around.started.clone();
     let clock = around.clock;
     let sources = Sources::new(around.snapshot, &around.workspace.root, around.workspace.repository.as_ref())
         .map_err(|source| SnapshotError::Read { path: ".".to_owned(), source })?;
-    let mut runner = Runner {
+    let shared = Shared {
         around,
         deadline: around.workspace.patience.deadline(),
         sources: Arc::new(sources),
         secrets: plan.secrets(),
-        stopped: None,
         fail_on: plan.fail_on,
     };
     sink(&Event::RunStarted {
@@ -86,36 +91,14 @@ pub fn execute(plan: &Plan, around: &Surroundings<'_>, sink: &mut dyn FnMut(&Eve
         scenario: plan.scenario.clone(),
         checks: plan.units.iter().map(|unit| unit.id.clone()).collect(),
     });
-    let mut done: Vec<(Row, RecordRow)> = Vec::new();
-    let mut first_red: Option<CheckId> = None;
-    for unit in &plan.units {
-        let (row, record) = match (&first_red, runner.stopped, unit.row.deselected) {
-            (_, _, Some(why)) => finished(unit, CheckOutcome::NotSelected(why), Done::default(), Duration::ZERO),
-            (_, Some(stopped), None) => finished(unit, stopped.outcome(), Done::default(), Duration::ZERO),
-            (Some(id), None, None) => {
-                let outcome = CheckOutcome::Skipped(SkipReason::AfterFailure(id.clone()));
-                finished(unit, outcome, Done::default(), Duration::ZERO)
-            }
-            (None, None, None) => {
-                sink(&Event::CheckStarted { id: unit.id.clone(), kind: unit.work.kind() });
-                let clock = Instant::now();
-                let (outcome, how) = runner.carry_out(unit, &done);
-                finished(unit, outcome, how, clock.elapsed())
-            }
-        };
-        if plan.fail_fast && row.blocking && row.outcome.is_red() && first_red.is_none() {
-            first_red = Some(unit.id.clone());
-        }
-        sink(&Event::CheckFinished { row: Box::new(row.clone()), record: Box::new(record.clone()) });
-        done.push((row, record));
-    }
+    let (done, mut stopped) = dispatch(plan, &shared, stops, sink);
     let (rows, records): (Vec<Row>, Vec<RecordRow>) = done.into_iter().unzip();
-    let moved = moved(plan, &mut runner, around)?;
+    let moved = moved(plan, &shared, &mut stopped)?;
     let mut outcome = RunOutcome::of(&rows);
     if plan.not_applicable.is_some() {
         outcome = RunOutcome::NotApplicable;
     }
-    match runner.stopped {
+    match stopped {
         Some(Stopped::Signal) => outcome = outcome.min(RunOutcome::Interrupted),
         Some(Stopped::Budget) => outcome = outcome.min(RunOutcome::TimedOut),
         None => {}
@@ -144,7 +127,7 @@ pub fn execute(plan: &Plan, around: &Surroundings<'_>, sink: &mut dyn FnMut(&Eve
         run: around.run.clone(),
         // What a signal or the budget cut short depends on when it came: it is no verdict that two runs could share.
         // Integers and texts only, each capped, so the canonical form exists.
-        verdict_digest: if runner.stopped.is_none() { verdict.digest().ok() } else { None },
+        verdict_digest: if stopped.is_none() { verdict.digest().ok() } else { None },
         verdict,
         started,
         duration_ms: milliseconds(clock.elapsed()),
@@ -158,6 +141,7 @@ pub fn execute(plan: &Plan, around: &Surroundings<'_>, sink: &mut dyn FnMut(&Eve
         hidden: around.snapshot.hidden().into_iter().take(MAX_NAMED).collect(),
         packs: around.packs.iter().map(|(name, pack)| used(name, pack)).collect(),
         capabilities: around.capabilities.known(),
+        jobs: Some(plan.jobs).filter(|jobs| *jobs > 1),
         engine: around.engine.clone(),
         rows: records,
     })
@@ -165,22 +149,26 @@ pub fn execute(plan: &Plan, around: &Surroundings<'_>, sink: &mut dyn FnMut(&Eve
 
 /// What moved under the run. Where no command ran, every byte that was used was checked against the digest that
 /// the verdict names, and a look is not needed.
-fn moved(plan: &Plan, runner: &mut Runner<'_>, around: &Surroundings<'_>) -> Result<Vec<String>, SnapshotError> {
-    let mut moved = runner.sources.moved();
+fn moved(plan: &Plan, shared: &Shared<'_>, stopped: &mut Option<Stopped>) -> Result<Vec<String>, SnapshotError> {
+    let Surroundings { snapshot, workspace, .. } = shared.around;
+    let mut moved = shared.sources.moved();
     let commands = plan.units.iter().any(|unit| matches!(unit.work, Work::Command { .. }));
+    if workspace.patience.over() == Some(Over::Stopped) {
+        *stopped = Some(Stopped::Signal);
+    }
     // A run that was stopped is no verdict on anything, whatever moved.
-    if commands && !around.snapshot.revision && !runner.interrupted() && runner.stopped.is_none() {
-        match (around.workspace.snapshot(Some(around.snapshot)), around.workspace.patience.over()) {
-            (Ok(later), _) => moved.extend(around.snapshot.moved(&later)),
-            (Err(_), Some(Over::Stopped)) => runner.stopped = Some(Stopped::Signal),
-            (Err(_), Some(Over::Late)) => runner.stopped = Some(Stopped::Budget),
+    if commands && !snapshot.revision && stopped.is_none() {
+        match (workspace.snapshot(Some(snapshot)), workspace.patience.over()) {
+            (Ok(later), _) => moved.extend(snapshot.moved(&later)),
+            (Err(_), Some(Over::Stopped)) => *stopped = Some(Stopped::Signal),
+            (Err(_), Some(Over::Late)) => *stopped = Some(Stopped::Budget),
             (Err(error), None) => return Err(error),
         }
     }
     moved.sort();
     moved.dedup();
     // A command can make a file of any name.
-    moved = moved.iter().map(|path| runner.secrets.conceal(path)).collect();
+    moved = moved.iter().map(|path| shared.secrets.conceal(path)).collect();
     moved.truncate(MAX_NAMED);
     Ok(moved)
 }
@@ -214,6 +202,8 @@ struct Done {
     walls: Option<String>,
     observed: Option<Digest>,
     class: Option<Class>,
+    /// Of a check that does not count.
+    seen: Option<Seen>,
 }
 
 fn finished(unit: &Unit, outcome: CheckOutcome, done: Done, elapsed: Duration) -> (Row, RecordRow) {
@@ -250,6 +240,7 @@ fn finished(unit: &Unit, outcome: CheckOutcome, done: Done, elapsed: Duration) -
         fuel: done.fuel,
         walls: done.walls,
         observed: done.observed,
+        seen: done.seen,
     };
     (row, record)
 }
@@ -262,33 +253,35 @@ fn milliseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-struct Runner<'a> {
+/// What all checks of a run share.
+struct Shared<'a> {
     around: &'a Surroundings<'a>,
     deadline: Option<Instant>,
     sources: Arc<Sources>,
     /// Values that nobody is to see.
     secrets: Secrets,
-    stopped: Option<Stopped>,
     /// The least that fails a check.
     fail_on: Severity,
 }
 
+/// Carries out one check.
+struct Runner<'a> {
+    shared: &'a Shared<'a>,
+    /// What ends this check before its time, and where its processes tell of their ends.
+    stops: (Sender<Stop>, Receiver<Stop>),
+    /// Why it was ended, where that is not about itself.
+    stopped: Option<Stopped>,
+}
+
 impl Runner<'_> {
     fn carry_out(&mut self, unit: &Unit, done: &[(Row, RecordRow)]) -> (CheckOutcome, Done) {
-        if self.interrupted() {
-            return (Stopped::Signal.outcome(), Done::default());
-        }
-        if self.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
-            self.stopped = Some(Stopped::Budget);
-            return (Stopped::Budget.outcome(), Done::default());
-        }
         match &unit.work {
             Work::Command { files: Some(files), .. } if files.is_empty() && !unit.allow_empty => {
                 (CheckOutcome::Skipped(SkipReason::NoMatchingFiles), Done::default())
             }
             Work::Command { .. } => {
                 let (outcome, mut done) = self.lacking(unit).unwrap_or_else(|| self.command(unit));
-                results::conceal(&self.secrets, &mut done);
+                results::conceal(&self.shared.secrets, &mut done);
                 (outcome, done)
             }
             Work::Logic { .. } => self.logic(unit, done),
@@ -299,118 +292,10 @@ impl Runner<'_> {
 
     /// Whether a signal came while nothing was waiting for one.
     fn interrupted(&mut self) -> bool {
-        while let Ok(stop) = self.around.stops.1.try_recv() {
-            if stop == Stop::Interrupted {
-                self.stopped = Some(Stopped::Signal);
-            }
-        }
-        if self.around.workspace.patience.over() == Some(Over::Stopped) {
+        let over = self.shared.around.workspace.patience.over() == Some(Over::Stopped);
+        if self.stops.1.try_iter().any(|stop| stop == Stop::Interrupted) || over {
             self.stopped = Some(Stopped::Signal);
         }
         self.stopped == Some(Stopped::Signal)
     }
-
-    fn command(&mut self, unit: &Unit) -> (CheckOutcome, Done) {
-        let host = |message: String| {
-            (CheckOutcome::Error(ErrorKind::Host), Done { message: Some(message), ..Done::default() })
-        };
-        let Work::Command { argv, environment, files, passed, gap_exit, .. } = &unit.work else {
-            return host("it is no command".to_owned());
-        };
-        let files = files.as_deref().unwrap_or_default();
-        let log = match self.around.logs.start(&unit.id, &self.secrets) {
-            Ok(log) => log,
-            Err(error) => return host(format!("cannot make its log file: {error}")),
-        };
-        let kept = match log.try_clone() {
-            Ok(kept) => kept,
-            Err(error) => return host(format!("cannot keep its output: {error}")),
-        };
-        let own = unit.timeout.map(|timeout| Instant::now() + timeout);
-        let deadline = [own, self.deadline].into_iter().flatten().min();
-        let folder = &self.around.workspace.root;
-        let list = match self.listed(unit, argv, files) {
-            Ok(list) => list,
-            Err(error) => return host(format!("cannot write the list of its files: {error}")),
-        };
-        let mut ending = Ending::Exited(Exit::Code(0));
-        let mut judged = Vec::new();
-        for argv in native::files::calls(argv, files, &list) {
-            let log = match log.try_clone() {
-                Ok(log) => log,
-                Err(error) => return host(format!("cannot keep its output: {error}")),
-            };
-            let result = match ResultFile::new(&self.around.logs.folder()) {
-                Ok(result) => result,
-                Err(error) => return host(format!("cannot make a folder for its result: {error}")),
-            };
-            let mut environment = environment.clone();
-            environment.insert(RESULT_VARIABLE.into(), result.path().into());
-            let job = Job { argv: &argv, folder, environment: &environment, log, deadline, grace: GRACE };
-            ending = native::run(job, &self.around.stops.0, &self.around.stops.1);
-            let Ending::Exited(exit) = ending else { break };
-            let mut one = Done { exit: Some(exit), ..Done::default() };
-            let outcome = results::judge(exit, gap_exit, result.read(), self.around.snapshot, self.fail_on, &mut one);
-            judged.push((outcome, one));
-        }
-        drop(log);
-        let log = match self.around.logs.finish(&unit.id, kept, &self.secrets) {
-            Ok(log) => log,
-            Err(error) => return host(format!("cannot keep its output: {error}")),
-        };
-        let mut done = Done { log: Some(log), environment: Some(passed.clone()), ..Done::default() };
-        let outcome = match ending {
-            Ending::Exited(_) => results::together(judged, &mut done),
-            Ending::TimedOut(exit) => {
-                done.exit = Some(exit);
-                if own.is_none_or(|own| self.deadline.is_some_and(|budget| budget < own)) {
-                    self.stopped = Some(Stopped::Budget);
-                    done.message = Some("the time of the whole run was used up".to_owned());
-                } else {
-                    let limit = unit.timeout.unwrap_or_default();
-                    done.message = Some(format!("it did not end within its timeout of {limit:?}"));
-                }
-                CheckOutcome::TimedOut
-            }
-            Ending::Interrupted(exit) => {
-                done.exit = Some(exit);
-                self.stopped = Some(Stopped::Signal);
-                CheckOutcome::Interrupted
-            }
-            Ending::NotStarted(error) => {
-                done.log = None;
-                done.environment = None;
-                let kind = match error.kind() {
-                    std::io::ErrorKind::NotFound | std::io::ErrorKind::PermissionDenied => ErrorKind::NotFound,
-                    _ => ErrorKind::Host,
-                };
-                done.message = Some(not_started(&argv[0], environment, &error));
-                CheckOutcome::Error(kind)
-            }
-        };
-        (outcome, done)
-    }
-}
-
-impl Runner<'_> {
-    /// The path of a file that lists the files of a command, beside its log. Empty where the command asks for none.
-    fn listed(&self, unit: &Unit, argv: &[String], files: &[String]) -> std::io::Result<String> {
-        if !native::files::wants_list(argv) {
-            return Ok(String::new());
-        }
-        self.around.logs.list(&unit.id, &native::files::list(files))
-    }
-}
-
-fn not_started(program: &str, environment: &Environment, error: &std::io::Error) -> String {
-    let why = match error.kind() {
-        std::io::ErrorKind::NotFound => "there is no such program".to_owned(),
-        std::io::ErrorKind::PermissionDenied => "it may not be executed".to_owned(),
-        _ => error.to_string(),
-    };
-    let path = environment.get(std::ffi::OsStr::new("PATH")).map(|path| path.to_string_lossy()).unwrap_or_default();
-    let looked = if program.contains('/') { String::new() } else { format!("; PATH is {path}") };
-    format!(
-        "cannot start `{program}`: {why}{looked}\nhelp: install it, or correct `command`; a command is a list of words and never a shell line"
-    )
 }

@@ -38,20 +38,20 @@ impl Runner<'_> {
     /// Everything that the check may see.
     pub(super) fn view(&self, unit: &Unit, grant: &Grant, done: &[(Row, RecordRow)]) -> Result<View, String> {
         let mut shown = self.shown(grant);
-        shown.subject(self.around.snapshot);
-        let objects = self.around.workspace.repository.as_ref().map(Objects::new);
-        if let (Some(base), Some(objects)) = (self.around.base, &objects) {
+        shown.subject(self.shared.around.snapshot);
+        let objects = self.shared.around.workspace.repository.as_ref().map(Objects::new);
+        if let (Some(base), Some(objects)) = (self.shared.around.base, &objects) {
             shown.committed(Mount::Base, &base.revision.entries, objects)?;
         }
-        if let (Some(spec), Some(objects)) = (self.around.spec, &objects) {
+        if let (Some(spec), Some(objects)) = (self.shared.around.spec, &objects) {
             shown.committed(Mount::Spec, &spec.files, objects)?;
         }
-        if let Some(claim) = self.around.claim {
+        if let Some(claim) = self.shared.around.claim {
             shown.folder(Mount::Claim, &claim.root, &claim.entries);
         }
         if !unit.after.is_empty() && shown.mount(Mount::Evidence) {
             for (row, record) in done.iter().filter(|(row, _)| unit.after.contains(&row.id)) {
-                shown.evidence(row, record.log.as_ref(), self.around)?;
+                shown.evidence(row, record.log.as_ref(), self.shared.around)?;
             }
         }
         shown.view()
@@ -60,18 +60,18 @@ impl Runner<'_> {
     /// Everything that a check may see which is run on the base: that is its subject, and what it is compared with.
     pub(super) fn view_of_base(&self, base: &Base, grant: &Grant) -> Result<View, String> {
         let mut shown = self.shown(grant);
-        let repository = self.around.workspace.repository.as_ref().ok_or("there is no repository")?;
+        let repository = self.shared.around.workspace.repository.as_ref().ok_or("there is no repository")?;
         let objects = Objects::new(repository);
-        shown.before(base, self.around.snapshot, &objects)?;
+        shown.before(base, self.shared.around.snapshot, &objects)?;
         shown.committed(Mount::Base, &base.revision.entries, &objects)?;
-        if let Some(spec) = self.around.spec {
+        if let Some(spec) = self.shared.around.spec {
             shown.committed(Mount::Spec, &spec.files, &objects)?;
         }
         shown.view()
     }
 
     fn shown<'a>(&self, grant: &'a Grant) -> Shown<'a> {
-        let contents = Mounted { sources: Arc::clone(&self.sources), others: Vec::new() };
+        let contents = Mounted { sources: Arc::clone(&self.shared.sources), others: Vec::new() };
         Shown { grant, tree: TreeBuilder::new(), contents }
     }
 }

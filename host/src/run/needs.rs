@@ -13,13 +13,14 @@ impl Runner<'_> {
     pub(super) fn lacking(&mut self, unit: &Unit) -> Option<(CheckOutcome, Done)> {
         let mut lacking = Vec::new();
         for (name, probe) in &unit.needs {
-            let stops = (&self.around.stops.0, &self.around.stops.1);
-            let capability = self.around.capabilities.capability(name, probe, Cut { deadline: self.deadline, stops });
+            let stops = (&self.stops.0, &self.stops.1);
+            let capability =
+                self.shared.around.capabilities.capability(name, probe, Cut { deadline: self.shared.deadline, stops });
             // What a probe says that was cut short is about the run and not about this machine.
             if self.interrupted() {
                 return Some((Stopped::Signal.outcome(), Done::default()));
             }
-            if self.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+            if self.shared.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
                 self.stopped = Some(Stopped::Budget);
                 let message = Some("the time of the whole run was used up".to_owned());
                 return Some((Stopped::Budget.outcome(), Done { message, ..Done::default() }));

@@ -516,7 +516,7 @@ fail-fast = true
       --> probity.toml:4:11
        |
      4 | timeout = "5m"
-       |           ^^^^ this is the budget of the scenario `default`
+       |           ^^^^ this is about the scenario `default`
     ...
     13 | [scenarios.default]
        |            ------- which is written here

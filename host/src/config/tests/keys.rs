@@ -31,7 +31,7 @@ fail_fast = true
     5 | shell = true
       | ^^^^^ not a key of `[verify]`
       |
-      = help: the keys of `[verify]` are `commands`, `timeout`, `env`, `secrets` and `audit`
+      = help: the keys of `[verify]` are `commands`, `timeout`, `env`, `secrets`, `jobs` and `audit`
 
     error: pack `p` has no `source`
      --> probity.toml:6:8
@@ -71,7 +71,7 @@ fail_fast = true
     9 | fail-fast = true
       | ^^^^^^^^^ not a key of `[checks.NAME]`
       |
-      = help: the keys of `[checks.NAME]` are `command`, `use`, `after`, `needs`, `timeout`, `blocking`, `env`, `pass-env`, `inherit-env`, `secrets`, `gap-exit`, `files`, `allow-empty`, `when`, `tests`, `severities`, `baseline`, `config` and `limits`
+      = help: the keys of `[checks.NAME]` are `command`, `use`, `after`, `parallel`, `needs`, `timeout`, `blocking`, `env`, `pass-env`, `inherit-env`, `secrets`, `gap-exit`, `files`, `allow-empty`, `when`, `tests`, `severities`, `baseline`, `config` and `limits`
 
     error: scenario `s` has no checks
       --> probity.toml:10:12
@@ -199,6 +199,7 @@ fn every_key_refuses_the_wrong_kind_of_value() {
                 ("timeout", "a string"),
                 ("env", "a list of strings"),
                 ("secrets", "a list of strings"),
+                ("jobs", "an integer"),
                 ("audit", "`true` or `false`"),
             ][..],
         ),
@@ -209,6 +210,7 @@ fn every_key_refuses_the_wrong_kind_of_value() {
                 ("command", "a list of strings"),
                 ("use", "a string"),
                 ("after", "a list of strings"),
+                ("parallel", "`true` or `false`"),
                 ("timeout", "a string"),
                 ("blocking", "`true` or `false`"),
                 ("env", "a list of strings"),
@@ -232,6 +234,7 @@ fn every_key_refuses_the_wrong_kind_of_value() {
                 ("checks", "a list of strings"),
                 ("fail-fast", "`true` or `false`"),
                 ("timeout", "a string"),
+                ("jobs", "an integer"),
                 ("base", "a string"),
             ],
         ),

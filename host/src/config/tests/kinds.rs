@@ -18,7 +18,7 @@ fn fits(kind: Kind, value: &str) -> bool {
     match kind {
         Kind::Text | Kind::Word(_) | Kind::Duration => string,
         Kind::Flag => value == "true",
-        Kind::Count => value == "7",
+        Kind::Count | Kind::UpTo(_) => value == "7",
         Kind::Size => string || value == "7",
         Kind::Options => value.starts_with('{'),
         Kind::Codes => value == "[7]",

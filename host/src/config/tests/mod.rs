@@ -2,6 +2,7 @@
 
 mod capabilities;
 mod checks;
+mod jobs;
 mod keys;
 mod kinds;
 mod loading;
