@@ -146,6 +146,7 @@ mod tests {
     fn explore(kinds: &[Kind], order: Order, running: &BTreeSet<usize>, seen: &mut dyn FnMut(&BTreeSet<usize>, Rows)) {
         let (mut order, mut running) = (order, running.clone());
         while let Some(next) = order.next() {
+            assert!(order.first_red().is_none_or(|first| next < first), "{next} starts in vain: {kinds:?}");
             order.start(next);
             running.insert(next);
             let waits = kinds[next].waits && running.contains(&next.wrapping_sub(1));
