@@ -55,6 +55,9 @@ fn the_version_counts_the_commits_that_touch_it() {
     commit(&project, "moved");
     let (_, fifth) = project.verify();
     assert_eq!(version(&fifth), exactly(5));
+    assert_ne!(digest(&fifth), digest(&first));
+    let shown = project.run(&["show"]).exits(0).stdout;
+    assert!(shown.contains("spec       ") && shown.contains("version 5, blake3:"), "{shown}");
     // Undone is changed once more, and the same specification as then.
     for step in ["HEAD", "HEAD~2", "HEAD~4", "HEAD~6"] {
         project.git(&["revert", "--no-edit", step]);
@@ -101,13 +104,16 @@ fn a_shallow_clone_says_that_there_may_be_more() {
         project.write("code", text);
         commit(&project, "code");
     }
-    assert_eq!(version(&project.verify().1), exactly(4));
+    let (_, whole) = project.verify();
+    assert_eq!(version(&whole), exactly(4));
     let url = format!("file://{}", project.root().display());
     for (depth, number) in [("1", 1), ("3", 2), ("5", 3), ("100", 4)] {
         let clone = format!("../clone-{depth}");
         project.git(&["clone", "-q", "--depth", depth, &url, &clone]);
         let ran = project.run(&["-C", &clone, "verify", "--json"]).exits(0);
-        assert_eq!(version(&document(ran)), json!({ "number": number, "at_least": depth != "100" }), "{depth}");
+        let of = document(ran);
+        assert_eq!(version(&of), json!({ "number": number, "at_least": depth != "100" }), "{depth}");
+        assert_eq!(digest(&of), digest(&whole));
     }
     let said = project.run(&["-C", "../clone-3", "show"]).exits(0).stdout;
     assert!(said.contains("held against the specification: version 2 or later\n"), "{said}");
