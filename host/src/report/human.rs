@@ -276,7 +276,7 @@ fn note(row: &Row, record: &RecordRow, findings: &[Finding]) -> String {
         }
     }
     if known > 0 {
-        if known == row.findings.len() {
+        if known == findings.len() {
             notes.push("nothing new".to_owned());
         }
         notes.push(format!("{known} known in the base"));
