@@ -71,8 +71,7 @@ impl Runner<'_> {
             Ending::TimedOut(exit) => {
                 done.exit = Some(exit);
                 if own.is_none_or(|own| self.shared.deadline.is_some_and(|budget| budget < own)) {
-                    self.stopped = Some(Stopped::Budget);
-                    done.message = Some("the time of the whole run was used up".to_owned());
+                    self.out_of_budget(&mut done);
                 } else {
                     let limit = unit.timeout.unwrap_or_default();
                     done.message = Some(format!("it did not end within its timeout of {limit:?}"));

@@ -111,8 +111,7 @@ impl Runner<'_> {
             }
             CheckResult::TimedOut => {
                 if self.shared.deadline.is_some_and(|budget| budget <= Instant::now()) {
-                    self.stopped = Some(Stopped::Budget);
-                    done.message = Some("the time of the whole run was used up".to_owned());
+                    self.out_of_budget(&mut done);
                 } else {
                     let limit = timeout.unwrap_or(limits.wall).min(limits.wall);
                     done.message = Some(format!("it did not end within {limit:?}"));

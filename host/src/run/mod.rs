@@ -290,6 +290,12 @@ impl Runner<'_> {
         }
     }
 
+    /// The time of the whole run is used up: nothing more is started. Says so of this check.
+    fn out_of_budget(&mut self, done: &mut Done) {
+        self.stopped = Some(Stopped::Budget);
+        done.message = Some("the time of the whole run was used up".to_owned());
+    }
+
     /// Whether a signal came while nothing was waiting for one.
     fn interrupted(&mut self) -> bool {
         let over = self.shared.around.workspace.patience.over() == Some(Over::Stopped);

@@ -21,9 +21,9 @@ impl Runner<'_> {
                 return Some((Stopped::Signal.outcome(), Done::default()));
             }
             if self.shared.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
-                self.stopped = Some(Stopped::Budget);
-                let message = Some("the time of the whole run was used up".to_owned());
-                return Some((Stopped::Budget.outcome(), Done { message, ..Done::default() }));
+                let mut done = Done::default();
+                self.out_of_budget(&mut done);
+                return Some((Stopped::Budget.outcome(), done));
             }
             match capability.state {
                 State::Present => {}
