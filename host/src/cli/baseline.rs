@@ -16,7 +16,10 @@ pub(super) fn with_base(
     base: Option<&Base>,
     printer: &Printer,
 ) -> Result<(), CliError> {
-    let without = chosen.iter().filter(|_| base.is_none()).filter_map(|check| match &check.body {
+    if base.is_some() {
+        return Ok(());
+    }
+    let without = chosen.iter().filter_map(|check| match &check.body {
         Body::Logic(logic) => Some((&check.id, logic.baseline.clone()?)),
         Body::Command(_) => None,
     });

@@ -344,14 +344,7 @@ fn command_unit(
     // What follows a link is another entry, and what lies in a submodule is listed by itself.
     let is_file = |entry: &Entry| matches!(entry.kind, EntryKind::File | EntryKind::Executable);
     let in_scope = |path: &str| check.files.as_ref().is_some_and(|globs| globs.matches(path));
-    let all = || {
-        snapshot
-            .entries
-            .iter()
-            .map(AsRef::as_ref)
-            .filter_map(seen)
-            .filter(|entry| is_file(entry) && in_scope(&entry.path))
-    };
+    let all = || snapshot.iter().filter_map(seen).filter(|entry| is_file(entry) && in_scope(&entry.path));
     let files = check.files.as_ref().map(|_| all().collect::<Vec<Entry>>());
     let files = match (files, touched) {
         (Some(files), Some(touched)) => match touched.narrow(files, |entry| &entry.path, in_scope) {
@@ -450,12 +443,7 @@ fn logic_unit(
             && resolved.files.matches(path)
             && check.files.as_ref().is_none_or(|globs| globs.matches(path))
     };
-    let unreadable = about
-        .snapshot
-        .entries
-        .iter()
-        .map(AsRef::as_ref)
-        .filter(|entry: &&crate::subject::Entry| entry.kind == Kind::Unreadable);
+    let unreadable = about.snapshot.iter().filter(|entry| entry.kind == Kind::Unreadable);
     // What is in a folder that cannot be listed, nobody knows: it may be in scope.
     let may_be_below = |folder: &str| {
         grant.may_cover_below(Mount::Tree, folder)
@@ -468,7 +456,7 @@ fn logic_unit(
     };
     let unreadable = unreadable.filter(in_the_dark);
     let unreadable = unreadable.map(|entry| String::from_utf8_lossy(&entry.path).into_owned()).collect();
-    let files = about.snapshot.entries.iter().map(AsRef::as_ref).filter_map(seen).filter(|entry| in_scope(&entry.path));
+    let files = about.snapshot.iter().filter_map(seen).filter(|entry| in_scope(&entry.path));
     let files = files.map(|entry| match about.base {
         Some(base) => base.beside(entry, &grant),
         None => entry,

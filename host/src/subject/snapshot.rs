@@ -175,6 +175,11 @@ impl Snapshot {
         Ok(Self::new(looked.into_iter().flatten().collect(), None, None, taken))
     }
 
+    /// Its entries, in their order.
+    pub fn iter(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().map(AsRef::as_ref)
+    }
+
     /// The entry at `path`.
     pub fn entry(&self, path: &[u8]) -> Option<&Entry> {
         self.entries.binary_search_by(|entry| entry.path.as_slice().cmp(path)).ok().map(|index| &*self.entries[index])
