@@ -5,7 +5,7 @@ use super::printer::Printer;
 use crate::config::Spec;
 use crate::model::Digest;
 use crate::subject::git::GitError;
-use crate::subject::{Committed, Patience, Workspace, spec_digest};
+use crate::subject::{Patience, Workspace, spec_digest};
 use std::path::Path;
 
 /// The digest of the specification as it is committed now. None where the configuration names none, and where nobody can
@@ -30,7 +30,5 @@ fn committed(root: &Path, spec: &Spec) -> Result<Option<Digest>, GitError> {
     let workspace = Workspace::of(root, &Patience::default())?;
     let head = workspace.repository.as_ref().and_then(|repository| repository.commit.clone());
     let Some(revision) = head.map(|head| workspace.revision(&head)).transpose()?.flatten() else { return Ok(None) };
-    let named = |entry: &Committed| std::str::from_utf8(&entry.path).is_ok_and(|path| spec.paths.matches(path));
-    let files: Vec<Committed> = revision.entries.into_iter().filter(named).collect();
-    Ok(Some(spec_digest(&files)))
+    Ok(Some(spec_digest(&revision.named(|path| spec.paths.matches(path)))))
 }

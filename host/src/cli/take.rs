@@ -199,7 +199,7 @@ impl Taken {
         };
         let Some(revision) = self.workspace.revision(commit)? else { return Ok(None) };
         let matches = |path: &[u8]| std::str::from_utf8(path).is_ok_and(|path| spec.paths.matches(path));
-        let committed: Vec<Committed> = revision.entries.into_iter().filter(|entry| matches(&entry.path)).collect();
+        let committed = revision.named(|path| spec.paths.matches(path));
         let mut differing: BTreeSet<&[u8]> = BTreeSet::new();
         for entry in &committed {
             let same = |here: &Entry| {

@@ -14,10 +14,6 @@ use crate::worker::{TreeBuilder, View};
 use std::path::Path;
 use std::sync::Arc;
 
-/// The longest text of a link that a commit may have, which is held in memory. No file system takes a longer one; an object
-/// that says it is a link may have any size.
-const LONGEST_LINK: u64 = 4096;
-
 /// A folder that a caller gives, as it lay there when it was looked at.
 #[derive(Debug)]
 pub struct Claim {
@@ -159,13 +155,8 @@ impl Shown<'_> {
         let kind = kind_of_mode(entry.mode);
         match kind {
             Kind::Symlink => {
-                if entry.size.is_some_and(|size| size > LONGEST_LINK) {
-                    return Err(format!(
-                        "`{}` of a commit is a link of more than {LONGEST_LINK} bytes",
-                        path.escape_debug()
-                    ));
-                }
-                let text = objects.blob(entry.id).map_err(|error| error.to_string())?;
+                let text = objects.link(entry.id);
+                let text = text.map_err(|error| format!("`{}` of a commit: {error}", path.escape_debug()))?;
                 self.tree.symlink(mount, path, text);
             }
             Kind::File | Kind::Executable => {

@@ -29,6 +29,12 @@ pub struct Revision {
 }
 
 impl Revision {
+    /// The entries whose path is a text that `wanted` says yes to.
+    pub fn named(self, wanted: impl Fn(&str) -> bool) -> Vec<Committed> {
+        let named = |entry: &Committed| std::str::from_utf8(&entry.path).is_ok_and(&wanted);
+        self.entries.into_iter().filter(named).collect()
+    }
+
     /// The entry at `path`.
     pub fn entry(&self, path: &[u8]) -> Option<&Committed> {
         self.entries.binary_search_by(|entry| entry.path.as_slice().cmp(path)).ok().map(|index| &self.entries[index])
@@ -181,6 +187,11 @@ impl Objects {
     /// A blob, whole.
     pub fn blob(&self, id: ObjectId) -> Result<Vec<u8>, GitError> {
         self.with(id, |batch| bytes(batch, id))
+    }
+
+    /// The text of a link: no longer than a file system takes.
+    pub fn link(&self, id: ObjectId) -> Result<Vec<u8>, GitError> {
+        self.with(id, |batch| link(batch, id))
     }
 
     /// `len` bytes at `offset` of a blob. None where it is shorter.
