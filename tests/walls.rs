@@ -105,5 +105,6 @@ fn strict_walls_make_no_difference_where_all_stand() {
     let project = project();
     let doctor = project.run(&["doctor"]);
     let ran = project.run(&["verify", "--walls", "strict"]);
-    assert_eq!(ran.code, if doctor.code == Some(0) { Some(0) } else { Some(2) }, "{}", ran.stderr);
+    let expected = if doctor.code == Some(0) { Some(0) } else { Some(2) };
+    assert_eq!(ran.code, expected, "{}\n{}{}", ran.stderr, doctor.stdout, doctor.stderr);
 }
