@@ -2,9 +2,10 @@
 
 use super::diagnostic::{Diagnostic, quote};
 use super::file::File;
-use super::reader::{At, Span, get};
+use super::reader::{At, Field, Reader, Span, get};
 use std::collections::{BTreeMap, BTreeSet};
-use toml::de::DeTable;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
 
 /// What Probity itself sets for each command.
 const OURS: &str = "PROBITY_RESULT";
@@ -55,6 +56,25 @@ fn secret_entries(text: &str) -> Vec<(String, Span)> {
     // Whoever takes `secrets` for `env` has written a value too.
     let taken = secrets.iter().filter_map(|(item, span)| Some((item.split_once('=')?.0.to_owned(), span.clone())));
     set.chain(taken).collect()
+}
+
+/// The value of `env`.
+pub(super) fn read(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>>) -> Option<At<Vec<At<String>>>> {
+    reader.strings(name, value, Some("write for example `env = [\"NAME=value\"]`"))
+}
+
+/// The value of `secrets`.
+pub(super) fn read_secrets(
+    reader: &mut Reader,
+    name: &str,
+    value: &Spanned<DeValue<'_>>,
+) -> Option<At<Vec<At<String>>>> {
+    reader.strings(name, value, Some("write for example `secrets = [\"TOKEN\"]`"))
+}
+
+/// The names of variables whose values are secret.
+pub(super) fn secrets(field: Option<&Field<Vec<At<String>>>>, diagnostics: &mut Vec<Diagnostic>) -> Vec<String> {
+    get(field).map_or_else(Vec::new, |list| names("secrets", &list.value, diagnostics))
 }
 
 /// Splits entries, and reports those that are none, names that are set twice, and values that should be secret.

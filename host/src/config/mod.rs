@@ -8,6 +8,8 @@
 //! Must not: run anything, know what is in a pack or in the subject, read another file than the one it is given, or
 //! print.
 
+mod after;
+mod argv;
 mod capability;
 mod diagnostic;
 mod duration;
@@ -19,6 +21,7 @@ mod globs;
 mod json;
 mod keys;
 mod known;
+mod limits;
 mod load;
 mod names;
 mod pack;
@@ -31,6 +34,7 @@ mod size;
 mod suggest;
 mod tests_of;
 mod user;
+mod verify;
 
 #[cfg(test)]
 mod tests;

@@ -26,6 +26,35 @@ pub(super) struct Field<T> {
     pub(super) value: Option<At<T>>,
 }
 
+/// What can be written and say nothing: an empty text or list means that its key is not set.
+pub(super) trait Silent {
+    /// Whether it says nothing. A table or a flag always says something.
+    fn is_silent(&self) -> bool {
+        false
+    }
+}
+
+impl Silent for String {
+    fn is_silent(&self) -> bool {
+        self.is_empty()
+    }
+}
+
+impl<T> Silent for Vec<T> {
+    fn is_silent(&self) -> bool {
+        self.is_empty()
+    }
+}
+
+impl Silent for bool {}
+
+/// A key that is written. One whose value says nothing is as if it were not: there is no other place where that is
+/// decided.
+pub(super) fn field<T: Silent>(key: &Spanned<DeString<'_>>, value: Option<At<T>>) -> Option<Field<T>> {
+    let silent = value.as_ref().is_some_and(|at| at.value.is_silent());
+    (!silent).then(|| Field { key: key.span(), value })
+}
+
 /// Gives the value of a key, where it is written and has no mistake.
 pub(super) fn get<T>(field: Option<&Field<T>>) -> Option<&At<T>> {
     field.and_then(|field| field.value.as_ref())

@@ -110,7 +110,7 @@ impl<'a> Listing<'a> {
     /// What a table says, and what its other keys are then, in the order of the keys.
     fn table(&mut self, path: &str, table: &DeTable<'_>, keys: &Table) {
         let written = entries(table);
-        let find = |name: &str| written.iter().find(|(key, _)| key.get_ref().as_ref() == name);
+        let find = |name: &str| written.iter().find(|(key, value)| key.get_ref().as_ref() == name && !is_empty(value));
         for key in keys.keys {
             let name = format!("{path}{}", key.name);
             match find(key.name) {
@@ -199,6 +199,12 @@ impl<'a> Listing<'a> {
     fn at(&self, span: &Span) -> Origin {
         Origin::Line(self.layer, self.lines.partition_point(|start| *start <= span.start))
     }
+}
+
+/// Whether it says nothing, so that its key is not set.
+fn is_empty(value: &Spanned<DeValue<'_>>) -> bool {
+    let value = value.get_ref();
+    value.as_str().is_some_and(str::is_empty) || value.as_array().is_some_and(|items| items.is_empty())
 }
 
 fn json(value: &DeValue<'_>) -> Value {

@@ -1,9 +1,9 @@
 //! The user's file: what whoever runs Probity says, whatever a project says.
 
-use super::file::{self, FileLimits, syntax};
+use super::file::syntax;
+use super::limits::{self, FileLimits};
 use super::load::read;
 use super::reader::{At, Keys, Reader, entries, wrong};
-use super::resolve::limits;
 use super::{ConfigError, Diagnostic, Invalid, Limits, Source};
 use std::path::Path;
 use toml::de::{DeTable, DeValue};
@@ -52,7 +52,7 @@ fn parse_user(source: Source) -> Result<User, ConfigError> {
     let (mut ceilings, mut strict_walls): (Option<At<FileLimits>>, bool) = (None, false);
     for (key, value) in entries(table.get_ref()) {
         match (key.get_ref().as_ref(), value.get_ref()) {
-            (name @ "limits", _) => ceilings = file::limits(&mut reader, name, value),
+            (name @ "limits", _) => ceilings = limits::read(&mut reader, name, value),
             ("walls", DeValue::String(text)) if text.is_empty() => {}
             ("walls", DeValue::String(text)) if text == "strict" => strict_walls = true,
             (name @ "walls", DeValue::String(_)) => {
@@ -68,7 +68,7 @@ fn parse_user(source: Source) -> Result<User, ConfigError> {
         }
     }
     let mut diagnostics = reader.diagnostics;
-    let limits = ceilings.map(|ceilings| limits(&ceilings.value, &mut diagnostics)).unwrap_or_default();
+    let limits = ceilings.map(|ceilings| limits::resolve(&ceilings.value, &mut diagnostics)).unwrap_or_default();
     if diagnostics.is_empty() {
         Ok(User { source: Some(source), limits, strict_walls })
     } else {

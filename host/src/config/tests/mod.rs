@@ -2,6 +2,7 @@
 
 mod capabilities;
 mod checks;
+mod empty;
 mod keys;
 mod kinds;
 mod loading;
