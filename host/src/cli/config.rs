@@ -21,7 +21,7 @@ pub(super) fn config(folder: &Path, options: &args::Config, printer: &Printer) -
         return Ok(0);
     }
     let user = prepare::user(printer)?;
-    let project = prepare::project(folder, printer)?;
+    let project = prepare::project(folder, &user, printer)?;
     for scenario in &project.config.scenarios {
         prepare::within_ceilings(&project, scenario, &user.limits, printer)?;
     }

@@ -25,12 +25,12 @@ pub(super) struct Project {
     pub(super) config: Config,
 }
 
-/// Finds and reads the configuration for `folder`.
-pub(super) fn project(folder: &Path, printer: &Printer) -> Result<Project, CliError> {
+/// Finds and reads the configuration for `folder`, above what the user's file says.
+pub(super) fn project(folder: &Path, user: &User, printer: &Printer) -> Result<Project, CliError> {
     let failed = |error: &ConfigError| CliError::config(error, printer.colour_errors());
     let none = || ConfigError::NotFound { name: config::CONFIG_NAME.to_owned() };
     let found = config::discover(folder).and_then(|found| found.ok_or_else(none));
-    let loaded = found.and_then(|file| Ok((config::load_as(&file, &shown(&file, folder))?, file)));
+    let loaded = found.and_then(|file| Ok((config::load_as(&file, &shown(&file, folder), user)?, file)));
     let (config, file) = loaded.map_err(|error| failed(&error))?;
     let root = file.parent().unwrap_or(folder).to_owned();
     Ok(Project { root, config })

@@ -4,7 +4,7 @@ use super::args::Verify;
 use super::error::CliError;
 use super::prepare::{self, Project};
 use super::printer::Printer;
-use crate::config::{self, Config, ConfigError, Globs, Scenario};
+use crate::config::{self, Config, ConfigError, Globs, Scenario, User};
 use crate::model::Digest;
 use crate::plan::Base;
 use crate::run::Sources;
@@ -30,12 +30,18 @@ pub(super) struct Taken {
 }
 
 /// The working tree, or the revision that was asked for. It may take as long as the scenario gives the whole run.
-pub(super) fn take(folder: &Path, options: &Verify, budget: &Budget, printer: &Printer) -> Result<Taken, CliError> {
+pub(super) fn take(
+    folder: &Path,
+    options: &Verify,
+    user: &User,
+    budget: &Budget,
+    printer: &Printer,
+) -> Result<Taken, CliError> {
     printer.status(Some("looking at the tree"));
     let taken = if options.staged || options.rev.is_some() {
-        objects(folder, options, budget, printer)
+        objects(folder, options, user, budget, printer)
     } else {
-        tree(folder, options, budget, printer)
+        tree(folder, options, user, budget, printer)
     };
     printer.status(None);
     taken
@@ -67,9 +73,9 @@ impl Budget {
 }
 
 /// The configuration and the tree that has it: what was parsed must be what the tree holds.
-fn tree(folder: &Path, options: &Verify, budget: &Budget, printer: &Printer) -> Result<Taken, CliError> {
+fn tree(folder: &Path, options: &Verify, user: &User, budget: &Budget, printer: &Printer) -> Result<Taken, CliError> {
     for _ in 0..ATTEMPTS {
-        let project = prepare::project(folder, printer)?;
+        let project = prepare::project(folder, user, printer)?;
         budget.know(&project.config, options);
         let workspace = prepare::workspace(&project, &budget.patience)?;
         let snapshot = {
@@ -94,7 +100,13 @@ fn tree(folder: &Path, options: &Verify, budget: &Budget, printer: &Printer) -> 
 }
 
 /// A revision or the index, with the configuration that it has.
-fn objects(folder: &Path, options: &Verify, budget: &Budget, printer: &Printer) -> Result<Taken, CliError> {
+fn objects(
+    folder: &Path,
+    options: &Verify,
+    user: &User,
+    budget: &Budget,
+    printer: &Printer,
+) -> Result<Taken, CliError> {
     let failed = |error: &ConfigError| CliError::config(error, printer.colour_errors());
     let name = options.rev.as_deref();
     let no_repository = || {
@@ -122,7 +134,7 @@ fn objects(folder: &Path, options: &Verify, budget: &Budget, printer: &Printer) 
         return Err(linked(&shown));
     }
     let bytes = Objects::new(repository).blob(&entry.id)?;
-    let config = config::parse(&shown, &bytes).map_err(|error| failed(&error))?;
+    let config = config::parse(&shown, &bytes, user).map_err(|error| failed(&error))?;
     budget.know(&config, options);
     let snapshot = workspace.snapshot_of(&revision)?;
     Ok(Taken { project: Project { root, config }, workspace, snapshot })

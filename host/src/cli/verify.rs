@@ -30,7 +30,7 @@ pub(super) fn verify(folder: &Path, options: &Verify, printer: &Printer) -> Resu
     let stops = listen(&budget.patience)?;
     let host = prepare::host()?;
     let user = prepare::user(printer)?;
-    let taken = take(folder, options, &budget, printer).map_err(|error| budget.judge(error))?;
+    let taken = take(folder, options, &user, &budget, printer).map_err(|error| budget.judge(error))?;
     let Taken { project, workspace, snapshot } = &taken;
     let scenario = prepare::scenario(&project.config, &options.scenario)?;
     let request = prepare::request(scenario, options)?;

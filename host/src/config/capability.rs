@@ -22,6 +22,7 @@ const CAPABILITY: Keys = Keys {
     table: "`[capabilities.NAME]`",
     known: &["probe", "program", "at-least", "resolves", "os", "timeout"],
     later: &[],
+    elsewhere: &[],
 };
 
 /// `[capabilities.NAME]` as it is written.

@@ -100,18 +100,21 @@ const TOP: Keys = Keys {
         ("user", "remove it; until then, all settings are those of this file"),
         ("agent", "remove it; until then, Probity runs checks only"),
         ("prompts", "remove it; until then, Probity runs checks only"),
+        ("trust", "remove it; until then, nothing is fetched that would have to be trusted"),
+    ],
+    elsewhere: &[
         ("limits", "set `limits` for a check, in `[checks.NAME]`; what they may be at most is said in the user's file"),
         ("walls", "it is for whoever runs Probity to say, in the user's file"),
-        ("trust", "remove it; until then, nothing is fetched that would have to be trusted"),
     ],
 };
 
-const SUBJECT: Keys = Keys { table: "`[subject]`", known: &["exclude"], later: &[] };
+const SUBJECT: Keys = Keys { table: "`[subject]`", known: &["exclude"], later: &[], elsewhere: &[] };
 
 const PACK: Keys = Keys {
     table: "`[packs.NAME]`",
     known: &["source", "allow"],
     later: &[("digest", "remove it; commit the component to the repository to fix its contents")],
+    elsewhere: &[],
 };
 
 const CHECK: Keys = Keys {
@@ -140,16 +143,19 @@ const CHECK: Keys = Keys {
         ("review", "write a `command` that ends with 0 when the reviewer is content"),
         ("base", "set it in `[scenarios.NAME]`"),
     ],
+    elsewhere: &[],
 };
 
-const WHEN: Keys = Keys { table: "`when`", known: &["scenarios", "branches", "paths", "capabilities"], later: &[] };
+const WHEN: Keys =
+    Keys { table: "`when`", known: &["scenarios", "branches", "paths", "capabilities"], later: &[], elsewhere: &[] };
 
-const SPEC: Keys = Keys { table: "`[spec]`", known: &["paths"], later: &[] };
+const SPEC: Keys = Keys { table: "`[spec]`", known: &["paths"], later: &[], elsewhere: &[] };
 
 const SCENARIO: Keys = Keys {
     table: "`[scenarios.NAME]`",
     known: &["checks", "fail-fast", "fail-on", "timeout", "base"],
     later: &[("when", "remove it; name the scenario on the command line where it is wanted")],
+    elsewhere: &[],
 };
 
 pub(super) const TIMEOUT_HELP: &str =

@@ -30,8 +30,12 @@ pub(super) enum FileSize {
     Text(String),
 }
 
-const LIMITS: Keys =
-    Keys { table: "`limits`", known: &["fuel", "memory", "wall", "output", "findings", "handles"], later: &[] };
+const LIMITS: Keys = Keys {
+    table: "`limits`",
+    known: &["fuel", "memory", "wall", "output", "findings", "handles"],
+    later: &[],
+    elsewhere: &[],
+};
 
 pub(super) fn read(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>>) -> Option<At<FileLimits>> {
     let DeValue::Table(table) = value.get_ref() else {

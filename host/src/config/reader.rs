@@ -68,6 +68,8 @@ pub(super) struct Keys {
     pub(super) known: &'static [&'static str],
     /// The keys it will have, each with what to do until then.
     pub(super) later: &'static [(&'static str, &'static str)],
+    /// Keys that another place has, each with what to do.
+    pub(super) elsewhere: &'static [(&'static str, &'static str)],
 }
 
 /// A key of a table and its value.
@@ -97,6 +99,10 @@ impl Reader {
         let table = keys.table;
         let diagnostic = if let Some((_, instead)) = keys.later.iter().find(|(later, _)| *later == name) {
             unsupported(key.span(), &format!("`{name}`")).label(format!("in {table}")).help(*instead)
+        } else if let Some((_, place)) = keys.elsewhere.iter().find(|(other, _)| *other == name) {
+            Diagnostic::new(key.span(), format!("`{name}` does not belong here"))
+                .label(format!("in {table}"))
+                .help(*place)
         } else {
             let unknown = Diagnostic::new(key.span(), format!("unknown key {}", quote(name)));
             let unknown = unknown.label(format!("not a key of {table}"));

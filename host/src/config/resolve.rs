@@ -13,8 +13,8 @@ use super::known::Names;
 use super::reader::{At, Field, Span, get, list};
 use super::suggest::did_you_mean;
 use super::{
-    Body, Check, Command, Config, EXAMPLE, Globs, Invalid, Logic, Scenario, Source, Spec, TestsOf, When, after,
-    environment, exits, limits, names, pack, verify,
+    Body, Check, Command, Config, EXAMPLE, Globs, Invalid, Layer, Logic, Scenario, Source, Spec, TestsOf, User, When,
+    after, environment, exits, limits, names, pack, verify,
 };
 use crate::model::{CapabilityName, CheckId, PackName, ScenarioName, Severity};
 use std::borrow::Cow;
@@ -25,18 +25,24 @@ use std::time::Duration;
 pub(super) const DEFAULT: &str = "default";
 
 /// Checks the file and gives its meaning, or all mistakes: those of reading first, and those found here.
-pub(super) fn resolve(file: &File, source: Source, mut diagnostics: Vec<Diagnostic>) -> Result<Config, Invalid> {
+pub(super) fn resolve(
+    file: &File,
+    user: &User,
+    source: Source,
+    mut diagnostics: Vec<Diagnostic>,
+) -> Result<Config, Invalid> {
     let found = &mut diagnostics;
     let packs = file.packs.iter().filter_map(|file| pack::resolve(file, found));
     let packs = packs.map(|pack| (pack.name.clone(), pack)).collect();
-    let marked = Marked::new(file);
-    let mut checks = verify::resolve(&file.verify, &marked, found);
-    verify::clashes(&checks, &file.checks, found);
+    // What the project marks stands in the place of what the user's file marks.
+    let beneath = if file.verify.secrets.is_some() { &[][..] } else { user.verify.secrets.as_slice() };
+    let marked = Marked::new(file, beneath);
+    let (mut checks, timeout) = verify::resolve(file, user, &marked, found);
     let names = file.packs.iter().map(|pack| pack.name.value.as_str()).collect();
     let declared = Packs { names, unreadable: &file.unreadable };
     let capabilities = file.capabilities.iter().filter_map(|file| capability::resolve(file, found));
     let capabilities = capabilities.map(|capability| (capability.name.clone(), capability)).collect();
-    let known = Known::new(file);
+    let known = Known::new(file, checks.len());
     for check in &file.checks {
         checks.extend(self::check(check, &declared, &known, &marked, found));
     }
@@ -44,10 +50,11 @@ pub(super) fn resolve(file: &File, source: Source, mut diagnostics: Vec<Diagnost
     let mut scenarios: Vec<_> = scenarios.collect();
     after::circles(&file.checks, found);
     let spec = file.spec.as_ref().and_then(|spec| self::spec(spec, found));
-    let timeout = verify::timeout(file, found);
     let exclude = get(file.exclude.as_ref()).and_then(|exclude| globs(&exclude.value, found));
-    if !file.scenarios.iter().any(|scenario| scenario.name.value == DEFAULT) {
-        scenarios.splice(0..0, default(&checks, timeout));
+    match scenarios.iter_mut().find(|scenario| scenario.name.as_str() == DEFAULT) {
+        Some(default) => default.timeout = default.timeout.or(timeout),
+        None if file.scenarios.iter().any(|scenario| scenario.name.value == DEFAULT) => {}
+        None => scenarios.splice(0..0, default(&checks, timeout)).for_each(drop),
     }
     if checks.is_empty() && found.is_empty() {
         found
@@ -69,9 +76,11 @@ struct Known<'a> {
 }
 
 impl<'a> Known<'a> {
-    fn new(file: &'a File) -> Self {
+    /// `beneath` is how many commands there are where the file has none of `[verify]`.
+    fn new(file: &'a File, beneath: usize) -> Self {
         let commands = file.verify.commands.as_ref().map(|field| field.value.as_ref().map(|list| list.value.len()));
-        let short = (0..commands.flatten().unwrap_or(0)).map(|index| Cow::Owned(verify::id_of(index)));
+        let short =
+            (0..commands.map_or(beneath, Option::unwrap_or_default)).map(|index| Cow::Owned(verify::id_of(index)));
         let long = file.checks.iter().map(|check| Cow::Borrowed(check.id.value.as_str()));
         let declare = |_: &str| "declare it in `[checks.NAME]`".to_owned();
         let checks = Names::new("check", declare, short.chain(long).collect(), &file.unreadable);
@@ -133,7 +142,8 @@ fn check(
         }
     };
     let (span, after, needs, when) = (file.id.span.clone(), after?, needs?, when?);
-    Some(Check { id: id?, span, after, needs, timeout, blocking, files, allow_empty, when, body: body? })
+    let layer = Layer::Project;
+    Some(Check { id: id?, span, layer, after, needs, timeout, blocking, files, allow_empty, when, body: body? })
 }
 
 fn command(

@@ -1,13 +1,18 @@
 //! `[verify]`: the short form, a list of commands. What is written, and what it means.
+//!
+//! It is in both files. What the user's file says holds, key by key, where the project's says nothing: an empty value
+//! there is none, and takes nothing back.
 
 use super::argv::{self, Argv};
 use super::diagnostic::{Diagnostic, quote};
 use super::environment::{self, Marked};
 use super::file::{File, FileCheck, TIMEOUT_HELP};
-use super::reader::{At, Field, Keys, Reader, Span, entries, field, get, unsupported};
+use super::reader::{At, Field, Keys, Reader, entries, field, get, unsupported};
 use super::resolve::{DEFAULT, duration};
-use super::{Body, Check, Command, When};
+use super::{Body, Check, Command, Layer, User, When};
+use crate::model::CheckId;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::time::Duration;
 use toml::de::DeTable;
 
@@ -33,6 +38,7 @@ const VERIFY: Keys = Keys {
         ),
         ("prompts", "remove it; until then, Probity runs commands and packs only"),
     ],
+    elsewhere: &[],
 };
 
 pub(super) fn read(reader: &mut Reader, table: &DeTable<'_>) -> FileVerify {
@@ -55,59 +61,121 @@ pub(super) fn id_of(index: usize) -> String {
     format!("verify-{}", index + 1)
 }
 
-/// The checks that its commands are.
-pub(super) fn resolve(file: &FileVerify, marked: &Marked<'_>, diagnostics: &mut Vec<Diagnostic>) -> Vec<Check> {
+/// What `[verify]` of one file says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Verify {
+    /// The commands.
+    pub commands: Vec<VerifyCommand>,
+    /// The budget of the scenario `default`.
+    pub timeout: Option<Duration>,
+    /// Names and values to add to the environment of the commands.
+    pub env: Vec<(String, String)>,
+    /// Names of variables whose values nobody is to see.
+    pub secrets: Vec<String>,
+}
+
+/// A command of `[verify]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VerifyCommand {
+    /// The name of its check.
+    pub id: CheckId,
+    /// The program and its arguments.
+    pub argv: Vec<String>,
+    /// Where it is written.
+    pub span: Range<usize>,
+}
+
+/// What is written means this.
+pub(super) fn meaning(file: &FileVerify, marked: &Marked<'_>, diagnostics: &mut Vec<Diagnostic>) -> Verify {
     if let Some(audit) = get(file.audit.as_ref()).filter(|audit| audit.value) {
         let diagnostic = unsupported(audit.span.clone(), "`audit`").label("nothing would audit");
         diagnostics.push(diagnostic.help("remove it or write `audit = false`; only commands and packs are run so far"));
     }
     let env = get(file.env.as_ref()).map_or_else(Vec::new, |env| environment::entries(&env.value, marked, diagnostics));
     let secrets = environment::secrets(file.secrets.as_ref(), diagnostics);
-    let commands = get(file.commands.as_ref()).map_or(&[][..], |commands| commands.value.as_slice());
-    let mut checks = Vec::new();
-    for (index, command) in commands.iter().enumerate() {
+    let timeout = get(file.timeout.as_ref()).and_then(|timeout| duration(timeout, diagnostics));
+    let mut commands = Vec::new();
+    for (index, command) in get(file.commands.as_ref()).into_iter().flat_map(|commands| &commands.value).enumerate() {
         argv::placeholders(command, diagnostics);
         let argv = argv::resolve(command, diagnostics);
         // The name is in the alphabet of ids, and far from its longest.
         if let (Some(argv), Ok(id)) = (argv, id_of(index).parse()) {
-            let body = Body::Command(Command {
-                argv,
-                env: env.clone(),
-                pass_env: Vec::new(),
-                tests: Vec::new(),
-                secrets: secrets.clone(),
-                gap_exit: Vec::new(),
-                inherit_env: true,
-            });
-            let (span, after, needs) = (command.span.clone(), Vec::new(), Vec::new());
-            let (timeout, blocking, files, allow_empty, when) = (None, true, None, false, When::default());
-            checks.push(Check { id, span, after, needs, timeout, blocking, files, allow_empty, when, body });
+            commands.push(VerifyCommand { id, argv, span: command.span.clone() });
         }
     }
-    checks
+    Verify { commands, timeout, env, secrets }
 }
 
-/// The budget of `[verify]`, which is that of the scenario `default`.
-pub(super) fn timeout(file: &File, diagnostics: &mut Vec<Diagnostic>) -> Option<Duration> {
-    let written = get(file.verify.timeout.as_ref())?;
-    let timeout = duration(written, diagnostics);
-    if let Some(scenario) = file.scenarios.iter().find(|scenario| scenario.name.value == DEFAULT) {
+/// The checks that the commands are which hold, and the budget of the scenario `default`.
+pub(super) fn resolve(
+    file: &File,
+    user: &User,
+    marked: &Marked<'_>,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> (Vec<Check>, Option<Duration>) {
+    let own = meaning(&file.verify, marked, diagnostics);
+    let beneath = &user.verify;
+    let (layer, commands) = match &file.verify.commands {
+        Some(_) => (Layer::Project, own.commands),
+        None => (Layer::User, beneath.commands.clone()),
+    };
+    let env = match &file.verify.env {
+        Some(_) => own.env,
+        None => {
+            marked.refuse(&beneath.env, user, diagnostics);
+            beneath.env.clone()
+        }
+    };
+    let secrets = if file.verify.secrets.is_some() { own.secrets } else { beneath.secrets.clone() };
+    let timeout = match &file.verify.timeout {
+        Some(timeout) => {
+            without_effect(timeout, file, diagnostics);
+            own.timeout
+        }
+        None => beneath.timeout,
+    };
+    let check = |VerifyCommand { id, argv, span }| {
+        let body = Body::Command(Command {
+            argv,
+            env: env.clone(),
+            pass_env: Vec::new(),
+            tests: Vec::new(),
+            secrets: secrets.clone(),
+            gap_exit: Vec::new(),
+            inherit_env: true,
+        });
+        let (after, needs) = (Vec::new(), Vec::new());
+        let (timeout, blocking, files, allow_empty, when) = (None, true, None, false, When::default());
+        Check { id, span, layer, after, needs, timeout, blocking, files, allow_empty, when, body }
+    };
+    let checks: Vec<Check> = commands.into_iter().map(check).collect();
+    clashes(&checks, &file.checks, diagnostics);
+    (checks, timeout)
+}
+
+/// Reports a budget in `[verify]` where the scenario `default` is written, whose budget it would be.
+fn without_effect(timeout: &Field<String>, file: &File, diagnostics: &mut Vec<Diagnostic>) {
+    let scenario = file.scenarios.iter().find(|scenario| scenario.name.value == DEFAULT);
+    if let (Some(written), Some(scenario)) = (&timeout.value, scenario) {
         let diagnostic = Diagnostic::new(written.span.clone(), "the `timeout` of `[verify]` has no effect");
         let diagnostic = diagnostic.label("this is the budget of the scenario `default`");
         let diagnostic = diagnostic.also(scenario.name.span.clone(), "which is written here");
         diagnostics.push(diagnostic.help("move it to `[scenarios.default]`"));
     }
-    timeout
 }
 
 /// Reports checks that have the name of a command of `[verify]`.
-pub(super) fn clashes(short: &[Check], long: &[FileCheck], diagnostics: &mut Vec<Diagnostic>) {
-    let short: BTreeMap<&str, &Span> = short.iter().map(|command| (command.id.as_str(), &command.span)).collect();
+fn clashes(short: &[Check], long: &[FileCheck], diagnostics: &mut Vec<Diagnostic>) {
+    let short: BTreeMap<&str, &Check> = short.iter().map(|command| (command.id.as_str(), command)).collect();
     for check in long {
-        if let Some(command) = short.get(check.id.value.as_str()) {
-            let title = format!("{} is the name of a command of `[verify]`", quote(&check.id.value));
-            let diagnostic = Diagnostic::new(check.id.span.clone(), title);
-            diagnostics.push(diagnostic.also((*command).clone(), "of this one").help("give the check another name"));
-        }
+        let Some(command) = short.get(check.id.value.as_str()) else { continue };
+        let title = format!("{} is the name of a command of `[verify]`", quote(&check.id.value));
+        let diagnostic = Diagnostic::new(check.id.span.clone(), title);
+        diagnostics.push(match command.layer {
+            Layer::Project => diagnostic.also(command.span.clone(), "of this one").help("give the check another name"),
+            Layer::User => diagnostic
+                .label("of the user's file, where this one says nothing")
+                .help("give the check another name, or write `commands` of `[verify]` here"),
+        });
     }
 }

@@ -12,7 +12,8 @@ const ABOVE: &str = "[packs.p]\nsource = \"file:p.wasm\"\nallow = [\"tree:**\"]\
 /// Keys that stand beside the empty one: lists of lines, without that for the key itself.
 fn beside(path: &[&str]) -> &'static [&'static [&'static str]] {
     match path {
-        [] | ["verify"] => &[&[], &["commands = [[\"c\"]]", "env = [\"A=b\"]", "timeout = \"1m\""]],
+        [] => &[&[]],
+        ["verify"] => &[&[], &["commands = [[\"c\"]]", "env = [\"A=b\"]", "timeout = \"1m\""]],
         ["packs", "x"] => &[&[], &["source = \"file:x.wasm\"", "allow = [\"tree:**\"]"]],
         ["checks", "x"] => &[&[], &["command = [\"c\"]"], &["use = \"p/c\""], &["command = [\"c\"]", "use = \"p/c\""]],
         ["scenarios", "x"] => &[&[], &["checks = [\"other\"]", "base = \"main\""]],
@@ -46,13 +47,15 @@ fn text(place: &Place, lines: &[&str]) -> String {
 fn meaning(layer: Layer, text: &str) -> String {
     let nothing = Limits::default();
     let meant: Result<(Config, User), ConfigError> = match layer {
-        Layer::Project => parse("probity.toml", text.as_bytes()).map(|config| (config, User::default())),
+        Layer::Project => {
+            parse("probity.toml", text.as_bytes(), &User::default()).map(|config| (config, User::default()))
+        }
         Layer::User => {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("config.toml");
             std::fs::write(&path, text).unwrap();
             let user = load_user(&path, "config.toml");
-            user.map(|user| (parse("probity.toml", ABOVE.as_bytes()).unwrap(), user))
+            user.map(|user| (parse("probity.toml", ABOVE.as_bytes(), &user).unwrap(), user))
         }
     };
     match meant {
@@ -107,7 +110,7 @@ fn an_empty_value_by_name_says_nothing_either() {
         format!("{ABOVE}[checks.x]\nuse = \"p/c\"\nseverities = {{ a = \"off\"{severities} }}\n").replace("  ", " ")
     };
     let meant = |text: &str| {
-        let config = parse("probity.toml", text.as_bytes()).unwrap();
+        let config = parse("probity.toml", text.as_bytes(), &User::default()).unwrap();
         format!("{:?}", config.checks.last().unwrap().body)
     };
     assert_eq!(meant(&text(", b = \"\"")), meant(&text("")));
