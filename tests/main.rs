@@ -29,5 +29,6 @@ mod secrets;
 mod selection;
 mod settings;
 mod support;
+mod told;
 mod trees;
 mod walls;

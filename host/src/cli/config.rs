@@ -23,7 +23,7 @@ pub(super) fn config(folder: &Path, options: &args::Config, printer: &Printer) -
     let user = prepare::user(printer)?;
     let project = prepare::project(folder, &user, printer)?;
     for scenario in &project.config.scenarios {
-        prepare::within_ceilings(&project, scenario, &user.limits, printer)?;
+        prepare::within_ceilings(&project, scenario, &user, printer)?;
     }
     let settings = config::settings(&project.config, &user, &engine());
     let files = Files {

@@ -35,14 +35,24 @@ pub(super) fn log(folder: &Path, options: &Log, printer: &Printer) -> Result<u8,
         };
         let _ = writeln!(
             text,
-            "{}  {}  {:<14} {:<16} {}{note}",
+            "{}  {}  {:<14} {:<16} {:<18} {}{note}",
             escape(&run.run),
             escape(&run.started),
             escape(&run.outcome),
             escape(&run.scenario),
+            commit(run.commit.as_deref(), run.dirty),
             escape(digest)
         );
     }
     printer.out(&text);
     Ok(0)
+}
+
+/// A commit by its first digits, and whether the tree was another one.
+fn commit(commit: Option<&str>, dirty: Option<bool>) -> String {
+    /// Digits of a commit: more than git shows, since a list is searched and not read.
+    const DIGITS: usize = 12;
+    let id = commit.map(|commit| commit.split_once(':').map_or(commit, |(_, id)| id));
+    let id = id.map_or("-".to_owned(), |id| escape(id.get(..DIGITS).unwrap_or(id)));
+    if dirty == Some(true) { format!("{id} dirty") } else { id }
 }

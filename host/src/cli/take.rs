@@ -4,11 +4,11 @@ use super::args::Verify;
 use super::error::CliError;
 use super::prepare::{self, Project};
 use super::printer::Printer;
-use crate::config::{self, Config, ConfigError, Globs, Scenario, User};
+use crate::config::{self, Config, ConfigError, Diagnostic, Globs, Scenario, User};
 use crate::model::Digest;
 use crate::plan::Base;
 use crate::run::Sources;
-use crate::subject::git::Repository;
+use crate::subject::git::{GitError, Repository};
 use crate::subject::{
     Changes, Committed, Entry, Kind, Memory, Objects, Over, Patience, Snapshot, Specification, Workspace, kind_of_mode,
 };
@@ -111,6 +111,10 @@ fn objects(
     let name = options.rev.as_deref();
     let no_repository = || {
         let what = if name.is_some() { "--rev names a revision" } else { "--staged is about an index" };
+        if prepare::is_bare(folder) {
+            return CliError::usage(format!("{what}, and this is a repository without a working tree"))
+                .hint(prepare::A_CLONE);
+        }
         CliError::usage(format!("{what}, and there is no repository here"))
     };
     let found = config::discover(folder).map_err(|error| failed(&error))?;
@@ -121,7 +125,8 @@ fn objects(
     let workspace = Workspace::of(&root, &budget.patience)?;
     let repository = workspace.repository.as_ref().ok_or_else(no_repository)?;
     let revision = match name {
-        Some(name) => workspace.revision(&commit(repository, name)?)?,
+        Some(name) => workspace
+            .revision(&commit(repository, name)?.ok_or_else(|| CliError::usage(no_commit(name)).hint(NO_COMMIT))?)?,
         None => workspace.staged()?,
     };
     let revision = revision.ok_or_else(no_repository)?;
@@ -145,15 +150,18 @@ fn linked(name: &str) -> CliError {
         .hint("put the file itself there, or go to the folder that it leads to")
 }
 
-fn commit(repository: &Repository, name: &str) -> Result<String, CliError> {
-    let none = || {
-        CliError::usage(format!("`{}` names no commit of this repository", name.escape_debug()))
-            .hint("name a branch, a tag or a commit that is there; a shallow clone may have to fetch it")
-    };
+const NO_COMMIT: &str = "name a branch, a tag or a commit that is there; a shallow clone may have to fetch it";
+
+fn no_commit(name: &str) -> String {
+    format!("`{}` names no commit of this repository", name.escape_debug())
+}
+
+/// The commit that somebody named. None where it is none.
+fn commit(repository: &Repository, name: &str) -> Result<Option<String>, GitError> {
     if name.is_empty() || name.starts_with('-') || name.contains(char::is_control) {
-        return Err(none());
+        return Ok(None);
     }
-    repository.resolve(name)?.ok_or_else(none)
+    repository.resolve(name)
 }
 
 impl Taken {
@@ -178,17 +186,39 @@ impl Taken {
     }
 
     /// What the subject is compared with: the best common ancestor of its commit and of what was named.
-    pub(super) fn base(&self, scenario: &Scenario, options: &Verify) -> Result<Option<Base>, CliError> {
+    pub(super) fn base(
+        &self,
+        scenario: &Scenario,
+        options: &Verify,
+        printer: &Printer,
+    ) -> Result<Option<Base>, CliError> {
         let Some(name) = options.base.as_ref().or(scenario.base.as_ref()) else { return Ok(None) };
-        let Some(repository) = &self.workspace.repository else {
-            return Err(CliError::usage(format!("there is a base, `{name}`, and no repository here"))
-                .hint("verify a clone, or remove `base`"));
+        // Whoever named it has to name another one: the command line, or a line of the configuration.
+        let told = |title: &str, help: &str| match (&options.base, &scenario.base_span) {
+            (None, Some(span)) => {
+                let mistake = Diagnostic::new(span.clone(), title).label("the base of this scenario").help(help);
+                CliError::config(&self.project.config.invalid(vec![mistake]), printer.colour_errors())
+            }
+            _ => CliError::usage(format!("`--base`: {title}")).hint(help),
         };
-        let named = commit(repository, name)?;
+        let Some(repository) = &self.workspace.repository else {
+            return Err(told(
+                &format!("there is a base, `{}`, and no repository here", name.escape_debug()),
+                "verify a clone, or remove the base",
+            ));
+        };
+        let named = commit(repository, name).map_err(|error| {
+            let text = error.to_string();
+            match text.split_once("\nhelp: ") {
+                Some((title, help)) => told(title, help),
+                None => error.into(),
+            }
+        })?;
+        let named = named.ok_or_else(|| told(&no_commit(name), NO_COMMIT))?;
         let id = |commit: &str| commit.split_once(':').map_or(commit, |(_, id)| id).to_owned();
         let no_base = || {
-            CliError::usage(format!("`{name}` and what is verified have no commit in common"))
-                .hint("name another base; a shallow clone may have to fetch its history")
+            let title = format!("`{}` and what is verified have no commit in common", name.escape_debug());
+            told(&title, "name another base; a shallow clone may have to fetch its history")
         };
         let own = self.snapshot.commit.as_deref().ok_or_else(no_base)?;
         let base = repository.merge_base(&id(own), &id(&named))?.ok_or_else(no_base)?;

@@ -357,8 +357,18 @@ fn scenario(file: &FileScenario, known: &Known<'_>, diagnostics: &mut Vec<Diagno
         }
         Some(field) => field.value.as_ref().and_then(|checks| members(&checks.value, known, diagnostics)),
     };
+    let base_span = get(file.base.as_ref()).map(|base| base.span.clone());
     let base = get(file.base.as_ref()).and_then(|base| revision(base, diagnostics));
-    Some(Scenario { name: name?, span: file.name.span.clone(), checks: checks?, fail_fast, fail_on, timeout, base })
+    Some(Scenario {
+        name: name?,
+        span: file.name.span.clone(),
+        checks: checks?,
+        fail_fast,
+        fail_on,
+        timeout,
+        base,
+        base_span,
+    })
 }
 
 /// The name of a revision, as far as it can be known to be none.
@@ -401,6 +411,7 @@ fn default(checks: &[Check], timeout: Option<Duration>) -> Option<Scenario> {
         fail_on: Severity::Error,
         timeout,
         base: None,
+        base_span: None,
     })
 }
 

@@ -221,4 +221,6 @@ pub struct Scenario {
     pub timeout: Option<Duration>,
     /// The revision that the subject is compared with, where there is one.
     pub base: Option<String>,
+    /// Where `base` is written.
+    pub base_span: Option<Range<usize>>,
 }

@@ -119,12 +119,11 @@ pub(super) fn resolve(
         Some(_) => (Layer::Project, own.commands),
         None => (Layer::User, beneath.commands.clone()),
     };
-    let env = match &file.verify.env {
-        Some(_) => own.env,
-        None => {
-            marked.refuse(&beneath.env, user, diagnostics);
-            beneath.env.clone()
-        }
+    let env = if file.verify.env.is_some() {
+        own.env
+    } else {
+        marked.refuse(&beneath.env, user, diagnostics);
+        beneath.env.clone()
     };
     let secrets = if file.verify.secrets.is_some() { own.secrets } else { beneath.secrets.clone() };
     let timeout = match &file.verify.timeout {

@@ -7,7 +7,7 @@ use crate::model::{
     Report, Row, Scope, Severity, SkipReason, observations_digest,
 };
 use crate::native::Stop;
-use crate::plan::{Grant, Unit, Work};
+use crate::plan::{Grant, SaidBy, Unit, Work};
 use crate::worker::{CONTRACT_VERSION, View, engine_id};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,8 @@ use std::time::Instant;
 
 impl Runner<'_> {
     pub(super) fn logic(&mut self, unit: &Unit, done: &[(Row, RecordRow)]) -> (CheckOutcome, Done) {
-        let Work::Logic { pack, check, config, files, changes, unreadable, grant, limits, severities } = &unit.work
+        let Work::Logic { pack, check, config, files, changes, unreadable, grant, limits, said_by, severities } =
+            &unit.work
         else {
             return trouble(ErrorKind::Host, "it is no logic check");
         };
@@ -87,7 +88,11 @@ impl Runner<'_> {
                     done.message = Some("the time of the whole run was used up".to_owned());
                 } else {
                     let limit = unit.timeout.unwrap_or(limits.wall).min(limits.wall);
-                    done.message = Some(format!("it did not end within {limit:?}"));
+                    let source = match unit.timeout {
+                        Some(own) if own <= limits.wall => "that is the `timeout` of this check".to_owned(),
+                        _ => source("wall", said_by),
+                    };
+                    done.message = Some(format!("it did not end within {limit:?}\nhelp: {source}"));
                 }
                 CheckOutcome::TimedOut
             }
@@ -96,7 +101,9 @@ impl Runner<'_> {
                 CheckOutcome::Interrupted
             }
             CheckResult::Error(error) => {
-                done.message = Some(error.message);
+                let source = limit_of(error.kind, &error.message, limits).map(|name| source(name, said_by));
+                let source = source.map(|source| format!("\nhelp: {source}")).unwrap_or_default();
+                done.message = Some(error.message + &source);
                 done.stderr = Some(error.stderr).filter(|text| !text.is_empty());
                 let moved = error.kind == ErrorKind::Host && self.sources.moved().len() > moved;
                 CheckOutcome::Error(if moved { ErrorKind::Moved } else { error.kind })
@@ -124,6 +131,29 @@ impl Runner<'_> {
             }
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
+    }
+}
+
+/// The limit that an error is about: that of its kind whose value the message has. Other bounds of the same kind are
+/// nobody's to set.
+fn limit_of(kind: ErrorKind, message: &str, limits: &Limits) -> Option<&'static str> {
+    let all = [
+        (ErrorKind::OutOfFuel, "fuel", limits.fuel),
+        (ErrorKind::OutOfMemory, "memory", limits.memory),
+        (ErrorKind::OutputLimit, "findings", limits.findings),
+        (ErrorKind::OutputLimit, "output", limits.output),
+        (ErrorKind::HandleLimit, "handles", limits.handles),
+    ];
+    let said = |number: u64| message.split(|c: char| !c.is_ascii_digit()).any(|word| word == number.to_string());
+    all.into_iter().find(|(of, _, number)| *of == kind && said(*number)).map(|(_, name, _)| name)
+}
+
+/// Who says a limit, and so who could say another one.
+fn source(name: &'static str, said_by: &BTreeMap<&'static str, SaidBy>) -> String {
+    match said_by.get(name).copied().unwrap_or(SaidBy::BuiltIn) {
+        SaidBy::Check => format!("that is `{name}` in the `limits` of this check"),
+        SaidBy::User => format!("that is `{name}` in `[limits]` of the user's file"),
+        SaidBy::BuiltIn => format!("that is the built-in limit; `{name}` in the `limits` of this check sets another"),
     }
 }
 

@@ -104,7 +104,16 @@ pub struct Summary {
     pub scoped: bool,
     /// Why the scenario does not apply, where a person declared so.
     pub not_applicable: Option<String>,
+    /// The commit of what was verified, where there was one.
+    pub commit: Option<String>,
+    /// Whether it differed from that. None outside version control.
+    pub dirty: Option<bool>,
 }
+
+/// Whether less ran than the scenario asks for: of a record that is in `whole`, or is damaged.
+const SCOPED: &str = "(whole IS NOT NULL AND EXISTS (
+    SELECT 1 FROM json_each(whole, '$.verdict.plan')
+    WHERE json_extract(value, '$.deselected') IN ('revision', 'only', 'skip')))";
 
 /// The database of one repository.
 #[derive(Debug)]
@@ -237,19 +246,35 @@ impl Store {
 
     /// The newest runs first, at most `limit`.
     pub fn list(&self, limit: u32) -> Result<Vec<Summary>, StoreError> {
+        self.summaries("(SELECT * FROM run ORDER BY seq DESC LIMIT ?1)", "true", params![limit])
+    }
+
+    /// The newest run of a scenario of which nothing was left out by whoever asked for it. A scoped run never takes its
+    /// place, however much newer it is.
+    pub fn last_full(&self, scenario: &str) -> Result<Option<Summary>, StoreError> {
+        let full = format!("whole IS NOT NULL AND NOT {SCOPED}");
+        Ok(self.summaries("(SELECT * FROM run WHERE scenario = ?1)", &full, params![scenario])?.into_iter().next())
+    }
+
+    /// Those of these rows of which the condition holds, the newest first.
+    fn summaries(
+        &self,
+        rows: &str,
+        condition: &str,
+        values: &[&dyn rusqlite::ToSql],
+    ) -> Result<Vec<Summary>, StoreError> {
         self.attempt(|connection| {
             // A record that is damaged is listed by what is beside it.
-            let query = "SELECT id, started, scenario, outcome, verdict_digest,
-                    whole IS NOT NULL AND EXISTS (
-                        SELECT 1 FROM json_each(whole, '$.verdict.plan')
-                        WHERE json_extract(value, '$.deselected') IN ('revision', 'only', 'skip')),
-                    json_extract(whole, '$.verdict.not_applicable')
-                FROM (SELECT *, iif(json_valid(CAST(record AS TEXT)), CAST(record AS TEXT), NULL) AS whole FROM run
-                    ORDER BY seq DESC LIMIT ?1)
-                ORDER BY seq DESC";
+            let query = format!(
+                "SELECT id, started, scenario, outcome, verdict_digest, {SCOPED},
+                    json_extract(whole, '$.verdict.not_applicable'), json_extract(whole, '$.verdict.subject.commit'),
+                    json_extract(whole, '$.dirty')
+                FROM (SELECT *, iif(json_valid(CAST(record AS TEXT)), CAST(record AS TEXT), NULL) AS whole FROM {rows})
+                WHERE {condition} ORDER BY seq DESC"
+            );
             connection
-                .prepare(query)?
-                .query_map([limit], |row| {
+                .prepare(&query)?
+                .query_map(values, |row| {
                     Ok(Summary {
                         run: row.get(0)?,
                         started: row.get(1)?,
@@ -258,6 +283,8 @@ impl Store {
                         verdict_digest: row.get(4)?,
                         scoped: row.get(5)?,
                         not_applicable: row.get(6)?,
+                        commit: row.get(7)?,
+                        dirty: row.get(8)?,
                     })
                 })?
                 .collect()

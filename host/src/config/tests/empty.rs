@@ -12,14 +12,13 @@ const ABOVE: &str = "[packs.p]\nsource = \"file:p.wasm\"\nallow = [\"tree:**\"]\
 /// Keys that stand beside the empty one: lists of lines, without that for the key itself.
 fn beside(path: &[&str]) -> &'static [&'static [&'static str]] {
     match path {
-        [] => &[&[]],
         ["verify"] => &[&[], &["commands = [[\"c\"]]", "env = [\"A=b\"]", "timeout = \"1m\""]],
         ["packs", "x"] => &[&[], &["source = \"file:x.wasm\"", "allow = [\"tree:**\"]"]],
         ["checks", "x"] => &[&[], &["command = [\"c\"]"], &["use = \"p/c\""], &["command = [\"c\"]", "use = \"p/c\""]],
         ["scenarios", "x"] => &[&[], &["checks = [\"other\"]", "base = \"main\""]],
         ["capabilities", "x"] => &[&[], &["probe = [\"c\"]"], &["program = \"c\""], &["os = \"linux\""]],
         ["spec"] => &[&[], &["paths = [\"SPEC.md\"]"]],
-        ["subject" | "limits"] | ["checks", "x", "limits" | "when"] => &[&[]],
+        [] | ["subject" | "limits"] | ["checks", "x", "limits" | "when"] => &[&[]],
         other => panic!("say here what stands beside a key of {other:?}"),
     }
 }
