@@ -19,6 +19,7 @@ mod git;
 mod hostile;
 mod hygiene;
 mod init;
+mod inputs;
 mod ledger;
 mod logic;
 mod mounts;
