@@ -13,6 +13,7 @@ mod capabilities;
 mod changes;
 mod commands;
 mod configuration;
+mod delivery;
 mod dirty;
 mod everywhere;
 mod git;
