@@ -246,31 +246,26 @@ impl Store {
 
     /// The newest runs first, at most `limit`.
     pub fn list(&self, limit: u32) -> Result<Vec<Summary>, StoreError> {
-        self.summaries("(SELECT * FROM run ORDER BY seq DESC LIMIT ?1)", "true", params![limit])
+        self.summaries("true", params![limit])
     }
 
     /// The newest run of a scenario of which nothing was left out by whoever asked for it. A scoped run never takes its
     /// place, however much newer it is.
     pub fn last_full(&self, scenario: &str) -> Result<Option<Summary>, StoreError> {
-        let full = format!("whole IS NOT NULL AND NOT {SCOPED}");
-        Ok(self.summaries("(SELECT * FROM run WHERE scenario = ?1)", &full, params![scenario])?.into_iter().next())
+        let full = format!("scenario = ?2 AND whole IS NOT NULL AND NOT {SCOPED}");
+        Ok(self.summaries(&full, params![1, scenario])?.into_iter().next())
     }
 
-    /// Those of these rows of which the condition holds, the newest first.
-    fn summaries(
-        &self,
-        rows: &str,
-        condition: &str,
-        values: &[&dyn rusqlite::ToSql],
-    ) -> Result<Vec<Summary>, StoreError> {
+    /// Those of which the condition holds, the newest first; the first of the values says how many at most.
+    fn summaries(&self, condition: &str, values: &[&dyn rusqlite::ToSql]) -> Result<Vec<Summary>, StoreError> {
         self.attempt(|connection| {
             // A record that is damaged is listed by what is beside it.
             let query = format!(
                 "SELECT id, started, scenario, outcome, verdict_digest, {SCOPED},
                     json_extract(whole, '$.verdict.not_applicable'), json_extract(whole, '$.verdict.subject.commit'),
                     json_extract(whole, '$.dirty')
-                FROM (SELECT *, iif(json_valid(CAST(record AS TEXT)), CAST(record AS TEXT), NULL) AS whole FROM {rows})
-                WHERE {condition} ORDER BY seq DESC"
+                FROM (SELECT *, iif(json_valid(CAST(record AS TEXT)), CAST(record AS TEXT), NULL) AS whole FROM run)
+                WHERE {condition} ORDER BY seq DESC LIMIT ?1"
             );
             connection
                 .prepare(&query)?
