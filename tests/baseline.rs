@@ -64,6 +64,7 @@ fn a_pack_is_adopted_in_an_old_code_base() {
         src/a:4:4    trailing-whitespace  This line ends with whitespace.
         … and 3 known (`probity show [RUN] --check space` lists all)
     3 findings known in the base [COMMIT], not counted as a failure
+    dirty: the working tree differs from its commit, so this says nothing of the commit
     failed: 1 failed in [TIME], run [RUN], [DIGEST]
     ");
     let shown = project.run(&["show", "latest", "--check", "space"]).exits(0).stdout;

@@ -156,7 +156,7 @@ fn a_name_of_two_things_is_no_base() {
     assert_eq!(base(&project, "origin/main"), at);
     project.git(&["tag", "origin/main", "HEAD"]);
     insta::assert_snapshot!(project.run(&["verify", "--base", "origin/main"]).exits(2).stderr, @r"
-    error: `origin/main` names more than one thing in this repository
+    error: `--base`: `origin/main` names more than one thing in this repository
     help: write it in full, as `refs/heads/…`, `refs/remotes/…` or `refs/tags/…`
     ");
     assert_eq!(base(&project, "refs/remotes/origin/main"), at);

@@ -494,7 +494,7 @@ fn a_claim_is_whatever_folder_the_caller_gives() {
     std::fs::write(claim.join("deep/claim.json"), "{}").unwrap();
     std::os::unix::fs::symlink("message.md", claim.join("l")).unwrap();
 
-    let config = config::parse("probity.toml", text.as_bytes()).unwrap();
+    let config = config::parse("probity.toml", text.as_bytes(), &config::User::default()).unwrap();
     let pack = guest::Host::new(env!("CARGO_BIN_EXE_probity").into(), None)
         .load(&wat::parse_str(guest.text()).unwrap())
         .unwrap();

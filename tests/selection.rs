@@ -64,7 +64,9 @@ fn an_unknown_check_is_told_with_those_that_are() {
 
 #[test]
 fn a_pack_that_is_not_asked_for_is_not_loaded() {
-    let config = format!("{THREE}[packs.p]\nsource = \"file:none.wasm\"\nallow = []\n[checks.logic]\nuse = \"p/x\"\n");
+    let config = format!(
+        "{THREE}[packs.p]\nsource = \"file:none.wasm\"\nallow = [\"tree:**\"]\n[checks.logic]\nuse = \"p/x\"\n"
+    );
     let project = Project::with(&config);
     project.run(&["verify"]).exits(2);
     project.run(&["verify", "--only", "a"]).exits(3);
@@ -268,7 +270,7 @@ fn a_declaration_runs_nothing_and_is_seen_everywhere() {
 fn a_plan_executes_nothing() {
     let project = parts();
     let text = fs::read_to_string(project.path("probity.toml")).unwrap();
-    let logic = "[packs.p]\nsource = \"path:none\"\nallow = []\n[checks.logic]\nuse = \"p/x\"\n";
+    let logic = "[packs.p]\nsource = \"path:none\"\nallow = [\"tree:**\"]\n[checks.logic]\nuse = \"p/x\"\n";
     project.write("probity.toml", format!("{text}{logic}")).committed();
     project.write("b.py", "2");
     let plan = project.run(&["verify", "--plan", "--changed", "--base", "HEAD", "--skip", "all"]).exits(0);

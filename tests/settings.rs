@@ -71,3 +71,33 @@ fn the_schemas_are_printed_wherever_one_is() {
     project.run(&["config", "--schema", "--json"]).exits(2);
     project.run(&["config", "--schema=other"]).exits(2);
 }
+
+#[test]
+fn two_layers_that_disagree() {
+    let project = with_user(
+        "[verify]\ncommands = []\ntimeout = \"30m\"\nenv = [\"WHO=project\"]\n",
+        "[verify]\ncommands = [[\"sh\", \"-c\", \"echo $WHO ${ONLY-unset}\"]]\ntimeout = \"1ms\"\nenv = [\"WHO=user\", \"ONLY=user\"]\n",
+    );
+    insta::assert_snapshot!("layers", project.run(&["config"]).exits(0).shown());
+    // The command is the user's, since an empty list takes nothing back; budget and environment are the project's.
+    project.run(&["verify"]).exits(0);
+    assert_eq!(project.run(&["show", "--log", "--check", "verify-1"]).exits(0).stdout, "project unset\n");
+    project.write("probity.toml", "");
+    let late = project.run(&["verify"]);
+    assert_eq!(late.code, Some(1), "the budget of the user's file holds: {}", late.stdout);
+    let none = Project::with("");
+    none.run(&["verify"]).exits(2);
+}
+
+#[test]
+fn what_does_not_belong_into_a_file_is_refused() {
+    let user = with_user(
+        "",
+        "[verify]\ncommands = [[\"touch\", \"ran\"]]\n[checks.a]\ncommand = [\"true\"]\n[spec]\npaths = [\"x\"]\n",
+    );
+    insta::assert_snapshot!("of_the_user", user.run(&["verify"]).exits(2).shown());
+    let project =
+        with_user("walls = \"strict\"\n[limits]\nfuel = 1\n", "[verify]\ncommands = [[\"touch\", \"ran\"]]\n");
+    insta::assert_snapshot!("of_the_project", project.run(&["verify"]).exits(2).shown());
+    assert!(!user.path("ran").exists() && !project.path("ran").exists(), "something ran");
+}

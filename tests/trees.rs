@@ -66,7 +66,7 @@ fn what_is_no_file_counts_by_its_kind() {
     let mut seen = vec![tree(&project)];
     let mut look = |what: &str| {
         let record = record(&project);
-        assert_eq!(record["hidden"], json!(["thing"]), "{what}");
+        assert_eq!(record["hidden"][0]["path"], "thing", "{what}");
         let tree = record["verdict"]["subject"]["tree"].as_str().unwrap().to_owned();
         assert!(!seen.contains(&tree), "{what}");
         seen.push(tree);
@@ -207,7 +207,8 @@ fn names_of_any_bytes_count_and_are_told_apart() {
             let tree = record["verdict"]["subject"]["tree"].as_str().unwrap().to_owned();
             assert!(!seen.contains(&tree), "{name:?}");
             seen.push(tree);
-            let hidden = if std::str::from_utf8(name).is_ok() { json!([]) } else { json!(["a\u{fffd}b"]) };
+            let why = json!([{ "path": "a\u{fffd}b", "why": "its name is not UTF-8" }]);
+            let hidden = if std::str::from_utf8(name).is_ok() { json!([]) } else { why };
             assert_eq!(record["hidden"], hidden);
             fs::remove_file(path).unwrap();
         }

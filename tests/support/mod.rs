@@ -225,6 +225,9 @@ fn redacted_word(word: &str) -> String {
     if bare.strip_prefix("sha1:").is_some_and(hex) {
         return format!("[COMMIT]{rest}");
     }
+    if bare.len() == 10 && hex(bare) {
+        return format!("[COMMIT]{rest}");
+    }
     if bare.len() == 12 && hex(bare) {
         return format!("[RUN]{rest}");
     }

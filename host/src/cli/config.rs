@@ -21,9 +21,9 @@ pub(super) fn config(folder: &Path, options: &args::Config, printer: &Printer) -
         return Ok(0);
     }
     let user = prepare::user(printer)?;
-    let project = prepare::project(folder, printer)?;
+    let project = prepare::project(folder, &user, printer)?;
     for scenario in &project.config.scenarios {
-        prepare::within_ceilings(&project, scenario, &user.limits, printer)?;
+        prepare::within_ceilings(&project, scenario, &user, printer)?;
     }
     let settings = config::settings(&project.config, &user, &engine());
     let files = Files {

@@ -12,7 +12,8 @@ use std::path::Path;
 /// say, which is told: records are shown all the same.
 pub(super) fn specification(folder: &Path, printer: &Printer) -> Option<Digest> {
     let unknown = |why: &str| printer.note(&format!("whether the specification has changed since is not known: {why}"));
-    let Ok(project) = prepare::project(folder, printer) else {
+    let project = prepare::user(printer).and_then(|user| prepare::project(folder, &user, printer));
+    let Ok(project) = project else {
         unknown("the configuration cannot be read; `probity config` says why");
         return None;
     };

@@ -51,11 +51,12 @@ pub(super) fn log(folder: &Path, options: &Log, printer: &Printer) -> Result<u8,
         };
         let _ = writeln!(
             text,
-            "{}  {}  {:<14} {:<16} {}{notes}",
+            "{}  {}  {:<14} {:<16} {:<16} {}{notes}",
             escape(&run.run),
             escape(&run.started),
             escape(outcome),
             escape(&run.scenario),
+            commit(run.commit.as_deref(), run.dirty),
             escape(digest)
         );
     }
@@ -68,4 +69,13 @@ pub(super) fn log(folder: &Path, options: &Log, printer: &Printer) -> Result<u8,
 fn read_later(outcome: &str) -> &str {
     let known = serde_json::from_value::<RunOutcome>(serde_json::json!(outcome));
     known.map_or(outcome, |outcome| outcome.min(RunOutcome::Stale).word())
+}
+
+/// A commit by its first digits, and whether the tree was another one.
+fn commit(commit: Option<&str>, dirty: Option<bool>) -> String {
+    /// Digits of a commit: not as many as a run has, so that one is not taken for the other.
+    const DIGITS: usize = 10;
+    let id = commit.map(|commit| commit.split_once(':').map_or(commit, |(_, id)| id));
+    let id = id.map_or("-".to_owned(), |id| escape(id.get(..DIGITS).unwrap_or(id)));
+    if dirty == Some(true) { format!("{id} dirty") } else { id }
 }

@@ -3,7 +3,7 @@
 use super::printer::Printer;
 use super::take::Taken;
 use crate::config::{Body, Check, Scenario, quote};
-use crate::model::{CheckKind, Deselected};
+use crate::model::{CheckId, CheckKind, Deselected};
 use crate::plan::{self, About, Plan, Request, Unit, Work};
 use crate::report::{deselected, escape};
 use serde_json::{Value, json};
@@ -80,9 +80,21 @@ fn text(about: About<'_>, plan: &Plan, rows: &[Row<'_>]) -> String {
             None if row.without_files() => ("skipped", "no matching files".to_owned()),
             None => ("run", what(row)),
         };
+        let absent: Vec<String> = absent(row, rows).iter().map(|id| quote(id.as_str())).collect();
+        let note = if absent.is_empty() {
+            note
+        } else {
+            format!("{note}; its `after` names {}, which this scenario does not have", absent.join(", "))
+        };
         let _ = writeln!(text, "  {word:<8} {:<24} {note}", row.check.id.as_str());
     }
     text
+}
+
+/// The checks that it comes after and that are not in the scenario: there it waits for nothing of them, and has no evidence
+/// of theirs.
+fn absent<'a>(row: &Row<'a>, rows: &[Row<'_>]) -> Vec<&'a CheckId> {
+    row.check.after.iter().filter(|id| !rows.iter().any(|other| other.check.id == **id)).collect()
 }
 
 fn what(row: &Row<'_>) -> String {
@@ -113,6 +125,7 @@ fn document(taken: &Taken, about: About<'_>, plan: &Plan, rows: &[Row<'_>]) -> V
             "blocking": row.check.blocking,
             "after": row.check.after,
             "parallel": row.check.parallel,
+            "after_absent": absent(row, rows),
             "definition": row.unit.and_then(|unit| unit.row.definition),
         });
         match &row.check.body {

@@ -26,15 +26,28 @@ pub(super) struct Project {
     pub(super) config: Config,
 }
 
-/// Finds and reads the configuration for `folder`.
-pub(super) fn project(folder: &Path, printer: &Printer) -> Result<Project, CliError> {
+/// Finds and reads the configuration for `folder`, above what the user's file says.
+pub(super) fn project(folder: &Path, user: &User, printer: &Printer) -> Result<Project, CliError> {
     let failed = |error: &ConfigError| CliError::config(error, printer.colour_errors());
     let none = || ConfigError::NotFound { name: config::CONFIG_NAME.to_owned() };
-    let found = config::discover(folder).and_then(|found| found.ok_or_else(none));
-    let loaded = found.and_then(|file| Ok((config::load_as(&file, &shown(&file, folder))?, file)));
+    let found = config::discover(folder).map_err(|error| failed(&error))?;
+    if found.is_none() && is_bare(folder) {
+        return Err(CliError::usage("there is no `probity.toml`, and this is a repository without a working tree")
+            .hint(A_CLONE));
+    }
+    let found = found.ok_or_else(none);
+    let loaded = found.and_then(|file| Ok((config::load_as(&file, &shown(&file, folder), user)?, file)));
     let (config, file) = loaded.map_err(|error| failed(&error))?;
     let root = file.parent().unwrap_or(folder).to_owned();
     Ok(Project { root, config })
+}
+
+/// What to do in a repository without a working tree.
+pub(super) const A_CLONE: &str = "go to a clone or a worktree of it, where `probity.toml` lies";
+
+/// Whether we stand in the middle of a repository without a working tree. One that is found by its `.git` has one.
+pub(super) fn is_bare(folder: &Path) -> bool {
+    ["HEAD", "objects", "refs"].iter().all(|part| folder.join(part).exists())
 }
 
 /// The path as somebody in `folder` would write it.
@@ -61,15 +74,17 @@ pub(super) fn user(printer: &Printer) -> Result<User, CliError> {
 pub(super) fn within_ceilings(
     project: &Project,
     scenario: &Scenario,
-    ceilings: &config::Limits,
+    user: &User,
     printer: &Printer,
 ) -> Result<(), CliError> {
+    let ceilings = &user.limits;
+    let file = user.source.as_ref().map_or("the user's file", |source| source.name.as_str());
     let mut mistakes = Vec::new();
     for (id, logic) in logic(scenario.checks.iter().filter_map(|id| project.config.check(id))) {
         let mut refuse = |name: &str, most: String| {
             let title = format!("check `{id}` asks for more {name} than the user's file allows");
             let span = logic.limits_span.clone().unwrap_or_else(|| logic.use_span.clone());
-            let help = format!("ask for {most} at most, or raise it in `[limits]` of the user's file");
+            let help = format!("ask for {most} at most, or raise it in `[limits]` of {}", config::quote(file));
             mistakes.push(Diagnostic::new(span, title).help(help));
         };
         let asked = &logic.limits;
@@ -95,8 +110,24 @@ pub(super) fn within_ceilings(
 pub(super) fn scenario<'a>(config: &'a Config, name: &str) -> Result<&'a Scenario, CliError> {
     config.scenario(name).ok_or_else(|| {
         let known: Vec<&str> = config.scenarios.iter().map(|scenario| scenario.name.as_str()).collect();
-        CliError::usage(format!("there is no scenario `{name}`"))
-            .hint(&format!("the configuration has {}", known.join(", ")))
+        let error = CliError::usage(format!("there is no scenario {}", config::quote(name)));
+        let Some(check) = config.checks.iter().find(|check| check.id.as_str() == name) else {
+            let meant = did_you_mean(name, known.iter().copied());
+            let meant = meant.map(|meant| format!("did you mean `{meant}`? ")).unwrap_or_default();
+            return error.hint(&format!("{meant}the configuration has {}", known.join(", ")));
+        };
+        // `default` comes first where it is not written, and is the one that needs no name.
+        let has = |scenario: &&Scenario| scenario.checks.contains(&check.id);
+        let default = config.scenario("default").filter(has);
+        error.hint(&match default.or_else(|| config.scenarios.iter().find(has)) {
+            Some(scenario) if scenario.name.as_str() == "default" => {
+                format!("`{name}` is a check: `probity verify --only {name}` runs it alone")
+            }
+            Some(scenario) => {
+                format!("`{name}` is a check: `probity verify {} --only {name}` runs it alone", scenario.name)
+            }
+            None => format!("`{name}` is a check that no scenario has: name it in `checks` of one"),
+        })
     })
 }
 

@@ -35,6 +35,9 @@ pub(super) fn show(folder: &Path, options: &Show, printer: &Printer) -> Result<u
     if options.json {
         let mut document = verify::document(&record, true)?;
         document["stale"] = serde_json::json!(outdated);
+        if record.verdict.is_scoped() {
+            document["last_full"] = serde_json::json!(store.last_full(record.verdict.scenario.as_str())?);
+        }
         printer.json(&document);
         return Ok(0);
     }
@@ -42,7 +45,7 @@ pub(super) fn show(folder: &Path, options: &Show, printer: &Printer) -> Result<u
     let tail = |around: &RecordRow| verify::tail(&state, &record.run, around);
     let text = match row {
         Some((row, around)) => human.with_all_findings().check(row, around, tail(around)) + &around_check(around),
-        None => header(&record) + &human.record(&record, tail),
+        None => header(&record, &store)? + &human.record(&record, tail),
     };
     let text = if outdated == Some(true) { text + OLD } else { text };
     printer.out(&text);
@@ -67,7 +70,7 @@ fn no_output(row: &Row, around: &RecordRow) -> CliError {
         .hint("`probity show --check` has what it found")
 }
 
-fn header(record: &Record) -> String {
+fn header(record: &Record, store: &Store) -> Result<String, CliError> {
     let mut text = String::new();
     let mut line = |name: &str, value: &str| {
         let _ = writeln!(text, "{name:<10} {}", escape(value));
@@ -91,10 +94,23 @@ fn header(record: &Record) -> String {
         let version = record.spec_version.map(|version| format!(", {version}")).unwrap_or_default();
         line("spec", &format!("{}{version}", spec.digest));
     }
+    if record.verdict.is_scoped() {
+        // Whoever asks for the newest run may have meant the newest one that is a gate.
+        let full = store.last_full(record.verdict.scenario.as_str())?.map_or_else(
+            || "none of this scenario is recorded".to_owned(),
+            |full| {
+                format!(
+                    "{}, {}, {} (this run is scoped, and takes no place of it)",
+                    full.run, full.outcome, full.started
+                )
+            },
+        );
+        line("last full", &full);
+    }
     line("host", &record.host);
     line("engine", &record.engine);
     text.push('\n');
-    text
+    Ok(text)
 }
 
 /// What only a look at one check shows.

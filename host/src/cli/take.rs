@@ -4,11 +4,11 @@ use super::args::Verify;
 use super::error::CliError;
 use super::prepare::{self, Project};
 use super::printer::Printer;
-use crate::config::{self, Config, ConfigError, Globs, Scenario};
+use crate::config::{self, Config, ConfigError, Diagnostic, Globs, Scenario, User};
 use crate::model::Digest;
 use crate::plan::Base;
 use crate::run::Sources;
-use crate::subject::git::Repository;
+use crate::subject::git::{GitError, Repository};
 use crate::subject::{
     Changes, Committed, Entry, Kind, Memory, ObjectId, Objects, Over, Patience, Snapshot, Specification, Workspace,
     kind_of_mode,
@@ -31,12 +31,18 @@ pub(super) struct Taken {
 }
 
 /// The working tree, or the revision that was asked for. It may take as long as the scenario gives the whole run.
-pub(super) fn take(folder: &Path, options: &Verify, budget: &Budget, printer: &Printer) -> Result<Taken, CliError> {
+pub(super) fn take(
+    folder: &Path,
+    options: &Verify,
+    user: &User,
+    budget: &Budget,
+    printer: &Printer,
+) -> Result<Taken, CliError> {
     printer.status(Some("looking at the tree"));
     let taken = if options.staged || options.rev.is_some() {
-        objects(folder, options, budget, printer)
+        objects(folder, options, user, budget, printer)
     } else {
-        tree(folder, options, budget, printer)
+        tree(folder, options, user, budget, printer)
     };
     printer.status(None);
     taken
@@ -68,9 +74,9 @@ impl Budget {
 }
 
 /// The configuration and the tree that has it: what was parsed must be what the tree holds.
-fn tree(folder: &Path, options: &Verify, budget: &Budget, printer: &Printer) -> Result<Taken, CliError> {
+fn tree(folder: &Path, options: &Verify, user: &User, budget: &Budget, printer: &Printer) -> Result<Taken, CliError> {
     for _ in 0..ATTEMPTS {
-        let project = prepare::project(folder, printer)?;
+        let project = prepare::project(folder, user, printer)?;
         budget.know(&project.config, options);
         let workspace = prepare::workspace(&project, &budget.patience)?;
         let snapshot = {
@@ -95,11 +101,21 @@ fn tree(folder: &Path, options: &Verify, budget: &Budget, printer: &Printer) -> 
 }
 
 /// A revision or the index, with the configuration that it has.
-fn objects(folder: &Path, options: &Verify, budget: &Budget, printer: &Printer) -> Result<Taken, CliError> {
+fn objects(
+    folder: &Path,
+    options: &Verify,
+    user: &User,
+    budget: &Budget,
+    printer: &Printer,
+) -> Result<Taken, CliError> {
     let failed = |error: &ConfigError| CliError::config(error, printer.colour_errors());
     let name = options.rev.as_deref();
     let no_repository = || {
         let what = if name.is_some() { "--rev names a revision" } else { "--staged is about an index" };
+        if prepare::is_bare(folder) {
+            return CliError::usage(format!("{what}, and this is a repository without a working tree"))
+                .hint(prepare::A_CLONE);
+        }
         CliError::usage(format!("{what}, and there is no repository here"))
     };
     let found = config::discover(folder).map_err(|error| failed(&error))?;
@@ -110,7 +126,8 @@ fn objects(folder: &Path, options: &Verify, budget: &Budget, printer: &Printer) 
     let workspace = Workspace::of(&root, &budget.patience)?;
     let repository = workspace.repository.as_ref().ok_or_else(no_repository)?;
     let revision = match name {
-        Some(name) => workspace.revision(&commit(repository, name)?)?,
+        Some(name) => workspace
+            .revision(&commit(repository, name)?.ok_or_else(|| CliError::usage(no_commit(name)).hint(NO_COMMIT))?)?,
         None => workspace.staged()?,
     };
     let revision = revision.ok_or_else(no_repository)?;
@@ -123,7 +140,7 @@ fn objects(folder: &Path, options: &Verify, budget: &Budget, printer: &Printer) 
         return Err(linked(&shown));
     }
     let bytes = Objects::new(repository).blob(entry.id)?;
-    let config = config::parse(&shown, &bytes).map_err(|error| failed(&error))?;
+    let config = config::parse(&shown, &bytes, user).map_err(|error| failed(&error))?;
     budget.know(&config, options);
     let snapshot = workspace.snapshot_of(&revision)?;
     Ok(Taken { project: Project { root, config }, workspace, snapshot })
@@ -134,15 +151,18 @@ fn linked(name: &str) -> CliError {
         .hint("put the file itself there, or go to the folder that it leads to")
 }
 
-fn commit(repository: &Repository, name: &str) -> Result<String, CliError> {
-    let none = || {
-        CliError::usage(format!("`{}` names no commit of this repository", name.escape_debug()))
-            .hint("name a branch, a tag or a commit that is there; a shallow clone may have to fetch it")
-    };
+const NO_COMMIT: &str = "name a branch, a tag or a commit that is there; a shallow clone may have to fetch it";
+
+fn no_commit(name: &str) -> String {
+    format!("`{}` names no commit of this repository", name.escape_debug())
+}
+
+/// The commit that somebody named. None where it is none.
+fn commit(repository: &Repository, name: &str) -> Result<Option<String>, GitError> {
     if name.is_empty() || name.starts_with('-') || name.contains(char::is_control) {
-        return Err(none());
+        return Ok(None);
     }
-    repository.resolve(name)?.ok_or_else(none)
+    repository.resolve(name)
 }
 
 impl Taken {
@@ -166,16 +186,38 @@ impl Taken {
     }
 
     /// What the subject is compared with: the best common ancestor of its commit and of what was named.
-    pub(super) fn base(&self, scenario: &Scenario, options: &Verify) -> Result<Option<Base>, CliError> {
+    pub(super) fn base(
+        &self,
+        scenario: &Scenario,
+        options: &Verify,
+        printer: &Printer,
+    ) -> Result<Option<Base>, CliError> {
         let Some(name) = options.base.as_ref().or(scenario.base.as_ref()) else { return Ok(None) };
-        let Some(repository) = &self.workspace.repository else {
-            return Err(CliError::usage(format!("there is a base, `{name}`, and no repository here"))
-                .hint("verify a clone, or remove `base`"));
+        // Whoever named it has to name another one: the command line, or a line of the configuration.
+        let told = |title: &str, help: &str| match (&options.base, &scenario.base_span) {
+            (None, Some(span)) => {
+                let mistake = Diagnostic::new(span.clone(), title).label("the base of this scenario").help(help);
+                CliError::config(&self.project.config.invalid(vec![mistake]), printer.colour_errors())
+            }
+            _ => CliError::usage(format!("`--base`: {title}")).hint(help),
         };
-        let named = commit(repository, name)?;
+        let Some(repository) = &self.workspace.repository else {
+            return Err(told(
+                &format!("there is a base, `{}`, and no repository here", name.escape_debug()),
+                "verify a clone, or remove the base",
+            ));
+        };
+        let named = commit(repository, name).map_err(|error| {
+            let text = error.to_string();
+            match text.split_once("\nhelp: ") {
+                Some((title, help)) => told(title, help),
+                None => error.into(),
+            }
+        })?;
+        let named = named.ok_or_else(|| told(&no_commit(name), NO_COMMIT))?;
         let no_base = || {
-            CliError::usage(format!("`{name}` and what is verified have no commit in common"))
-                .hint("name another base; a shallow clone may have to fetch its history")
+            let title = format!("`{}` and what is verified have no commit in common", name.escape_debug());
+            told(&title, "name another base; a shallow clone may have to fetch its history")
         };
         let own = self.snapshot.commit.as_deref().and_then(ObjectId::of_commit).ok_or_else(no_base)?;
         let named = ObjectId::of_commit(&named).ok_or_else(no_base)?;

@@ -30,13 +30,13 @@ pub(super) fn verify(folder: &Path, options: &Verify, printer: &Printer) -> Resu
     let stops = listen(&budget.patience)?;
     let host = prepare::host()?;
     let user = prepare::user(printer)?;
-    let taken = take(folder, options, &budget, printer).map_err(|error| budget.judge(error))?;
+    let taken = take(folder, options, &user, &budget, printer).map_err(|error| budget.judge(error))?;
     let Taken { project, workspace, snapshot } = &taken;
     let scenario = prepare::scenario(&project.config, &options.scenario)?;
     let request = prepare::request(scenario, options)?;
-    prepare::within_ceilings(project, scenario, &user.limits, printer)?;
+    prepare::within_ceilings(project, scenario, &user, printer)?;
     let spec = taken.spec().map_err(|error| budget.judge(error))?;
-    let base = taken.base(scenario, options).map_err(|error| budget.judge(error))?;
+    let base = taken.base(scenario, options, printer).map_err(|error| budget.judge(error))?;
     if request.changed && base.is_none() {
         return Err(CliError::usage("`--changed` compares with a base, and there is none")
             .hint("name one with `--base origin/main`, or as `base` of the scenario"));
@@ -224,7 +224,12 @@ pub(super) fn tail(state: &Path, run: &RunId, record: &RecordRow) -> Option<Stri
     // Unless it is all there is, it begins in the middle of a line.
     let lines: Vec<&str> = text.lines().skip(usize::from(log.size > TAIL_BYTES)).collect();
     let shown = &lines[lines.len().saturating_sub(TAIL_LINES)..];
-    (!shown.is_empty()).then(|| shown.join("\n"))
+    if shown.is_empty() {
+        return None;
+    }
+    let all = lines.len() == shown.len() && log.size <= TAIL_BYTES;
+    let before = format!("… (the end of it; `probity show {run} --check {} --log` has all)\n", record.id);
+    Some(if all { String::new() } else { before } + &shown.join("\n"))
 }
 
 /// The record as one JSON document.

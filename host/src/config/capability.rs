@@ -1,9 +1,10 @@
 //! `[capabilities.NAME]`: what is written, and what it means. Nothing is probed here.
 
+use super::argv::{self, Argv};
 use super::diagnostic::{Diagnostic, quote};
-use super::file::{Argv, TIMEOUT_HELP, argv, field};
+use super::file::TIMEOUT_HELP;
 use super::known::Names;
-use super::reader::{At, Field, Keys, Reader, Span, entries, get, list};
+use super::reader::{At, Field, Keys, Reader, Span, entries, field, get, list};
 use super::suggest::did_you_mean;
 use super::{Capability, names, resolve};
 use crate::model::{CapabilityName, Os, Probe, Version};
@@ -21,6 +22,7 @@ const CAPABILITY: Keys = Keys {
     table: "`[capabilities.NAME]`",
     known: &["probe", "program", "at-least", "resolves", "os", "timeout"],
     later: &[],
+    elsewhere: &[],
 };
 
 /// `[capabilities.NAME]` as it is written.
@@ -41,7 +43,7 @@ pub(super) fn read(reader: &mut Reader, name: At<String>, table: &DeTable<'_>) -
     for (key, value) in entries(table) {
         let into = match key.get_ref().as_ref() {
             name @ "probe" => {
-                capability.probe = Some(field(key, argv(reader, name, value)));
+                capability.probe = field(key, argv::read(reader, name, value));
                 continue;
             }
             "program" => (&mut capability.program, "write for example `program = \"docker\"`"),
@@ -55,7 +57,7 @@ pub(super) fn read(reader: &mut Reader, name: At<String>, table: &DeTable<'_>) -
             }
         };
         let (place, help) = into;
-        *place = Some(field(key, reader.string(key.get_ref().as_ref(), value, Some(help))));
+        *place = field(key, reader.string(key.get_ref().as_ref(), value, Some(help)));
     }
     capability
 }
@@ -101,8 +103,8 @@ pub(super) fn resolve(file: &FileCapability, diagnostics: &mut Vec<Diagnostic>) 
     }
     let probe = if let Some(field) = &file.probe {
         let argv = field.value.as_ref().and_then(|argv| {
-            resolve::placeholders(argv, diagnostics);
-            resolve::argv(argv, diagnostics)
+            argv::placeholders(argv, diagnostics);
+            argv::resolve(argv, diagnostics)
         });
         Probe::Command { argv: argv?, timeout }
     } else if let Some(field) = &file.program {

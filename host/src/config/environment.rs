@@ -1,29 +1,46 @@
 //! Entries of an environment: `NAME=value`, and names alone; and names whose values are secret.
 
+use super::User;
 use super::diagnostic::{Diagnostic, quote};
 use super::file::File;
-use super::reader::{At, Span, get};
+use super::reader::{At, Field, Reader, Span, get};
 use std::collections::{BTreeMap, BTreeSet};
-use toml::de::DeTable;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
 
 /// What Probity itself sets for each command.
 const OURS: &str = "PROBITY_RESULT";
 
-/// The names that are marked secret anywhere in the file, each with a place where it is.
-pub(super) struct Marked<'a>(BTreeMap<&'a str, &'a Span>);
+/// The names that are marked secret: anywhere in the file, each with a place where it is, and in the user's file.
+pub(super) struct Marked<'a>(BTreeMap<&'a str, Option<&'a Span>>);
 
 impl<'a> Marked<'a> {
-    pub(super) fn new(file: &'a File) -> Self {
+    pub(super) fn new(file: &'a File, user: &'a [String]) -> Self {
         let lists = file.checks.iter().map(|check| &check.secrets).chain([&file.verify.secrets]);
         let items = lists.filter_map(|list| get(list.as_ref())).flat_map(|list| &list.value);
-        Self(items.map(|item| (item.value.as_str(), &item.span)).collect())
+        let beneath = user.iter().map(|name| (name.as_str(), None));
+        Self(beneath.chain(items.map(|item| (item.value.as_str(), Some(&item.span)))).collect())
+    }
+
+    /// Refuses variables that the user's file sets and the project marks.
+    pub(super) fn refuse(&self, env: &[(String, String)], user: &User, diagnostics: &mut Vec<Diagnostic>) {
+        let file = user.source.as_ref().map_or("its place", |source| source.name.as_str());
+        for (name, _) in env {
+            let Some(Some(place)) = self.0.get(name.as_str()) else { continue };
+            let title = format!("the value of {} is secret, and the user's file says it", quote(name));
+            let help = format!(
+                "remove it from `env` of `[verify]` in {}, and set the variable where Probity is started",
+                quote(file)
+            );
+            diagnostics.push(Diagnostic::new((*place).clone(), title).label("marked secret here").help(help));
+        }
     }
 }
 
-/// The text with the values overwritten that it sets for variables it marks as secret, so that no message about it can
-/// show one. Every place stays where it is.
-pub(super) fn without_secrets(mut text: String) -> String {
-    for (name, span) in secret_entries(&text) {
+/// The text with the values overwritten that it sets for variables that it or the user's file marks as secret, so that no
+/// message about it can show one. Every place stays where it is.
+pub(super) fn without_secrets(mut text: String, marked: &[String]) -> String {
+    for (name, span) in secret_entries(&text, marked) {
         let Some(written) = text.get(span.clone()) else { continue };
         // Where the name is written with escapes, all of it is hidden.
         let name = format!("{name}=");
@@ -38,7 +55,7 @@ pub(super) fn without_secrets(mut text: String) -> String {
 
 /// The names and places of all `NAME=value` whose values are secret, in a text that has mistakes: as much as can be is
 /// read of it, and what is of the wrong kind is passed over.
-fn secret_entries(text: &str) -> Vec<(String, Span)> {
+fn secret_entries(text: &str, beneath: &[String]) -> Vec<(String, Span)> {
     let (table, _) = DeTable::parse_recoverable(text);
     let table = table.get_ref();
     let checks = table.get("checks").and_then(|checks| checks.get_ref().as_table());
@@ -49,12 +66,32 @@ fn secret_entries(text: &str) -> Vec<(String, Span)> {
         lists.flatten().filter_map(|item| Some((item.get_ref().as_str()?, item.span()))).collect::<Vec<_>>()
     };
     let secrets = items("secrets");
-    let marked: BTreeSet<&str> = secrets.iter().map(|(name, _)| *name).collect();
+    let marked = secrets.iter().map(|(name, _)| *name).chain(beneath.iter().map(String::as_str));
+    let marked: BTreeSet<&str> = marked.collect();
     let set = items("env").into_iter().filter_map(|(item, span)| Some((item.split_once('=')?.0.to_owned(), span)));
     let set = set.filter(|(name, _)| marked.contains(name.as_str()));
     // Whoever takes `secrets` for `env` has written a value too.
     let taken = secrets.iter().filter_map(|(item, span)| Some((item.split_once('=')?.0.to_owned(), span.clone())));
     set.chain(taken).collect()
+}
+
+/// The value of `env`.
+pub(super) fn read(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>>) -> Option<At<Vec<At<String>>>> {
+    reader.strings(name, value, Some("write for example `env = [\"NAME=value\"]`"))
+}
+
+/// The value of `secrets`.
+pub(super) fn read_secrets(
+    reader: &mut Reader,
+    name: &str,
+    value: &Spanned<DeValue<'_>>,
+) -> Option<At<Vec<At<String>>>> {
+    reader.strings(name, value, Some("write for example `secrets = [\"TOKEN\"]`"))
+}
+
+/// The names of variables whose values are secret.
+pub(super) fn secrets(field: Option<&Field<Vec<At<String>>>>, diagnostics: &mut Vec<Diagnostic>) -> Vec<String> {
+    get(field).map_or_else(Vec::new, |list| names("secrets", &list.value, diagnostics))
 }
 
 /// Splits entries, and reports those that are none, names that are set twice, and values that should be secret.
@@ -75,7 +112,11 @@ pub(super) fn entries(
             diagnostics.push(mistake);
         } else if let Some(place) = marked.0.get(name) {
             let title = format!("the value of {} is secret, and the file says it", quote(name));
-            let diagnostic = Diagnostic::new(item.span.clone(), title).also((*place).clone(), "marked secret here");
+            let diagnostic = Diagnostic::new(item.span.clone(), title);
+            let diagnostic = match place {
+                Some(place) => diagnostic.also((*place).clone(), "marked secret here"),
+                None => diagnostic.label("marked secret in the user's file"),
+            };
             let help = "set the variable where Probity is started, and give it another value: this one may be known";
             diagnostics.push(diagnostic.help(help));
         } else if value.contains('\0') {

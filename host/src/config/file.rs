@@ -2,14 +2,18 @@
 //!
 //! Must not give a value a meaning: that is for `resolve`. Only its kind is checked here, and that the key exists.
 
+use super::argv::{self, Argv};
 use super::capability::{self, FileCapability};
 use super::diagnostic::{Diagnostic, quote};
+use super::environment;
 use super::jobs;
 use super::json::{self, Options};
-use super::reader::{At, Field, Keys, Reader, Span, entries, wrong};
+use super::limits::{self, FileLimits};
+use super::reader::{At, Field, Keys, Reader, Silent, Span, entries, field, wrong};
+use super::verify::{self, FileVerify};
 use std::collections::BTreeSet;
 use toml::Spanned;
-use toml::de::{DeString, DeTable, DeValue};
+use toml::de::{DeTable, DeValue};
 
 /// The whole file.
 #[derive(Debug, Default)]
@@ -28,20 +32,6 @@ pub(super) struct File {
 
 /// Texts by name, in the order of the file.
 pub(super) type Pairs = Vec<(At<String>, At<String>)>;
-
-/// An argument list: a program and its arguments.
-pub(super) type Argv = Vec<At<String>>;
-
-/// `[verify]`. Where it is not written, all of it is absent.
-#[derive(Debug, Default)]
-pub(super) struct FileVerify {
-    pub(super) commands: Option<Field<Vec<At<Argv>>>>,
-    pub(super) timeout: Option<Field<String>>,
-    pub(super) env: Option<Field<Vec<At<String>>>>,
-    pub(super) secrets: Option<Field<Vec<At<String>>>>,
-    pub(super) jobs: Option<Field<i64>>,
-    pub(super) audit: Option<Field<bool>>,
-}
 
 /// `[packs.NAME]`.
 #[derive(Debug)]
@@ -86,23 +76,7 @@ pub(super) struct FileWhen {
     pub(super) capabilities: Option<Field<Vec<At<String>>>>,
 }
 
-/// `limits` of a check, and `[limits]` of the user's file.
-#[derive(Debug, Clone, Default)]
-pub(super) struct FileLimits {
-    pub(super) fuel: Option<At<i64>>,
-    pub(super) memory: Option<At<FileSize>>,
-    pub(super) wall: Option<At<String>>,
-    pub(super) output: Option<At<FileSize>>,
-    pub(super) findings: Option<At<i64>>,
-    pub(super) handles: Option<At<i64>>,
-}
-
-/// A number of bytes, as a number or as a text with a unit.
-#[derive(Debug, Clone)]
-pub(super) enum FileSize {
-    Bytes(i64),
-    Text(String),
-}
+impl Silent for FileWhen {}
 
 /// `[spec]`.
 #[derive(Debug)]
@@ -130,32 +104,21 @@ const TOP: Keys = Keys {
         ("user", "remove it; until then, all settings are those of this file"),
         ("agent", "remove it; until then, Probity runs checks only"),
         ("prompts", "remove it; until then, Probity runs checks only"),
-        ("limits", "set `limits` for a check, in `[checks.NAME]`; what they may be at most is said in the user's file"),
-        ("walls", "it is for whoever runs Probity to say, in the user's file"),
         ("trust", "remove it; until then, nothing is fetched that would have to be trusted"),
     ],
-};
-
-const VERIFY: Keys = Keys {
-    table: "`[verify]`",
-    known: &["commands", "timeout", "env", "secrets", "jobs", "audit"],
-    later: &[
-        ("base", "remove it; until then, checks judge the whole tree"),
-        ("when", "remove it; until then, every command runs"),
-        (
-            "fail-fast",
-            "set it in `[scenarios.default]`, with `checks = [\"verify-1\", \"verify-2\"]` for these commands",
-        ),
-        ("prompts", "remove it; until then, Probity runs commands and packs only"),
+    elsewhere: &[
+        ("limits", "set `limits` for a check, in `[checks.NAME]`; what they may be at most is said in the user's file"),
+        ("walls", "it is for whoever runs Probity to say, in the user's file"),
     ],
 };
 
-const SUBJECT: Keys = Keys { table: "`[subject]`", known: &["exclude"], later: &[] };
+const SUBJECT: Keys = Keys { table: "`[subject]`", known: &["exclude"], later: &[], elsewhere: &[] };
 
 const PACK: Keys = Keys {
     table: "`[packs.NAME]`",
     known: &["source", "allow"],
     later: &[("digest", "remove it; commit the component to the repository to fix its contents")],
+    elsewhere: &[],
 };
 
 const CHECK: Keys = Keys {
@@ -186,22 +149,19 @@ const CHECK: Keys = Keys {
         ("review", "write a `command` that ends with 0 when the reviewer is content"),
         ("base", "set it in `[scenarios.NAME]`"),
     ],
+    elsewhere: &[],
 };
 
-const WHEN: Keys = Keys { table: "`when`", known: &["scenarios", "branches", "paths", "capabilities"], later: &[] };
+const WHEN: Keys =
+    Keys { table: "`when`", known: &["scenarios", "branches", "paths", "capabilities"], later: &[], elsewhere: &[] };
 
-const LIMITS: Keys =
-    Keys { table: "`limits`", known: &["fuel", "memory", "wall", "output", "findings", "handles"], later: &[] };
-
-const SPEC: Keys = Keys { table: "`[spec]`", known: &["paths"], later: &[] };
+const SPEC: Keys = Keys { table: "`[spec]`", known: &["paths"], later: &[], elsewhere: &[] };
 
 const SCENARIO: Keys = Keys {
     table: "`[scenarios.NAME]`",
     known: &["checks", "fail-fast", "fail-on", "timeout", "jobs", "base"],
-    later: &[
-        ("when", "remove it; name the scenario on the command line where it is wanted"),
-        ("baseline", "set it for a check of a pack, in `[checks.NAME]`; the `base` is the scenario's"),
-    ],
+    later: &[("when", "remove it; name the scenario on the command line where it is wanted")],
+    elsewhere: &[("baseline", "set it for a check of a pack, in `[checks.NAME]`; the `base` is the scenario's")],
 };
 
 pub(super) const TIMEOUT_HELP: &str =
@@ -254,16 +214,12 @@ pub(super) fn syntax(text: &str, errors: &[toml::de::Error]) -> Vec<Diagnostic> 
     diagnostics.collect()
 }
 
-pub(super) fn field<T>(key: &Spanned<DeString<'_>>, value: Option<At<T>>) -> Field<T> {
-    Field { key: key.span(), value }
-}
-
 fn file(reader: &mut Reader, table: &DeTable<'_>) -> File {
     let mut file = File::default();
     for (key, value) in entries(table) {
         match key.get_ref().as_ref() {
             "verify" => match value.get_ref() {
-                DeValue::Table(table) => file.verify = verify(reader, table),
+                DeValue::Table(table) => file.verify = verify::read(reader, table),
                 other => reader.report(wrong("verify", "a table", other, value.span()).help("write `[verify]`")),
             },
             "subject" => match value.get_ref() {
@@ -297,29 +253,13 @@ fn file(reader: &mut Reader, table: &DeTable<'_>) -> File {
     file
 }
 
-fn verify(reader: &mut Reader, table: &DeTable<'_>) -> FileVerify {
-    let mut verify = FileVerify::default();
-    for (key, value) in entries(table) {
-        match key.get_ref().as_ref() {
-            name @ "commands" => verify.commands = Some(field(key, commands(reader, name, value))),
-            name @ "timeout" => verify.timeout = Some(field(key, reader.string(name, value, Some(TIMEOUT_HELP)))),
-            name @ "env" => verify.env = Some(field(key, env(reader, name, value))),
-            name @ "secrets" => verify.secrets = Some(field(key, secrets(reader, name, value))),
-            name @ "jobs" => verify.jobs = Some(field(key, jobs::read(reader, name, value))),
-            name @ "audit" => verify.audit = Some(field(key, reader.boolean(name, value))),
-            _ => reader.unknown(key, &VERIFY),
-        }
-    }
-    verify
-}
-
 fn subject(reader: &mut Reader, table: &DeTable<'_>) -> Option<Field<Vec<At<String>>>> {
     let mut exclude = None;
     for (key, value) in entries(table) {
         match key.get_ref().as_ref() {
             name @ "exclude" => {
                 let help = "write for example `exclude = [\"data/**\"]`";
-                exclude = Some(field(key, reader.strings(name, value, Some(help))));
+                exclude = field(key, reader.strings(name, value, Some(help)));
             }
             _ => reader.unknown(key, &SUBJECT),
         }
@@ -331,10 +271,10 @@ fn pack(reader: &mut Reader, name: At<String>, table: &DeTable<'_>) -> FilePack 
     let mut pack = FilePack { name, source: None, allow: None };
     for (key, value) in entries(table) {
         match key.get_ref().as_ref() {
-            name @ "source" => pack.source = Some(field(key, reader.string(name, value, None))),
+            name @ "source" => pack.source = field(key, reader.string(name, value, None)),
             name @ "allow" => {
                 let help = "write for example `allow = [\"tree:**\"]`";
-                pack.allow = Some(field(key, reader.strings(name, value, Some(help))));
+                pack.allow = field(key, reader.strings(name, value, Some(help)));
             }
             _ => reader.unknown(key, &PACK),
         }
@@ -368,49 +308,49 @@ fn check(reader: &mut Reader, id: At<String>, table: &DeTable<'_>) -> FileCheck 
     };
     for (key, value) in entries(table) {
         match key.get_ref().as_ref() {
-            name @ "command" => check.command = Some(field(key, argv(reader, name, value))),
+            name @ "command" => check.command = field(key, argv::read(reader, name, value)),
             name @ "use" => {
-                check.uses = Some(field(key, reader.string(name, value, Some("write `use = \"pack/check\"`"))));
+                check.uses = field(key, reader.string(name, value, Some("write `use = \"pack/check\"`")));
             }
             name @ "after" => {
                 let help = "write for example `after = [\"test\"]`";
-                check.after = Some(field(key, reader.strings(name, value, Some(help))));
+                check.after = field(key, reader.strings(name, value, Some(help)));
             }
-            name @ "parallel" => check.parallel = Some(field(key, reader.boolean(name, value))),
+            name @ "parallel" => check.parallel = field(key, reader.boolean(name, value)),
             name @ "needs" => {
                 let help = "write for example `needs = [\"docker\"]`";
-                check.needs = Some(field(key, reader.strings(name, value, Some(help))));
+                check.needs = field(key, reader.strings(name, value, Some(help)));
             }
-            name @ "timeout" => check.timeout = Some(field(key, reader.string(name, value, Some(TIMEOUT_HELP)))),
-            name @ "blocking" => check.blocking = Some(field(key, reader.boolean(name, value))),
-            name @ "env" => check.env = Some(field(key, env(reader, name, value))),
+            name @ "timeout" => check.timeout = field(key, reader.string(name, value, Some(TIMEOUT_HELP))),
+            name @ "blocking" => check.blocking = field(key, reader.boolean(name, value)),
+            name @ "env" => check.env = field(key, environment::read(reader, name, value)),
             name @ "pass-env" => {
                 let help = "write for example `pass-env = [\"NAME\"]`";
-                check.pass_env = Some(field(key, reader.strings(name, value, Some(help))));
+                check.pass_env = field(key, reader.strings(name, value, Some(help)));
             }
-            name @ "inherit-env" => check.inherit_env = Some(field(key, reader.boolean(name, value))),
-            name @ "secrets" => check.secrets = Some(field(key, secrets(reader, name, value))),
+            name @ "inherit-env" => check.inherit_env = field(key, reader.boolean(name, value)),
+            name @ "secrets" => check.secrets = field(key, environment::read_secrets(reader, name, value)),
             name @ "gap-exit" => {
                 let help = "write for example `gap-exit = [75]`";
-                check.gap_exit = Some(field(key, reader.integers(name, value, help)));
+                check.gap_exit = field(key, reader.integers(name, value, help));
             }
             name @ "files" => {
                 let help = "write for example `files = [\"src/**\"]`";
-                check.files = Some(field(key, reader.strings(name, value, Some(help))));
+                check.files = field(key, reader.strings(name, value, Some(help)));
             }
-            name @ "allow-empty" => check.allow_empty = Some(field(key, reader.boolean(name, value))),
-            name @ "when" => check.when = Some(field(key, when(reader, name, value))),
+            name @ "allow-empty" => check.allow_empty = field(key, reader.boolean(name, value)),
+            name @ "when" => check.when = field(key, when(reader, name, value)),
             name @ "tests" => {
                 let help = "write for example `tests = { \"src/{path}.ts\" = \"test/{path}.spec.ts\" }`";
-                check.tests = Some(field(key, pairs(reader, name, value, help)));
+                check.tests = field(key, pairs(reader, name, value, help));
             }
             name @ "severities" => {
                 let help = "write for example `severities = { too-large = \"warning\" }`";
-                check.severities = Some(field(key, pairs(reader, name, value, help)));
+                check.severities = field(key, pairs(reader, name, value, help));
             }
-            name @ "baseline" => check.baseline = Some(field(key, reader.boolean(name, value))),
-            name @ "config" => check.config = Some(field(key, json::options(reader, name, value))),
-            name @ "limits" => check.limits = Some(field(key, limits(reader, name, value))),
+            name @ "baseline" => check.baseline = field(key, reader.boolean(name, value)),
+            name @ "config" => check.config = field(key, json::options(reader, name, value)),
+            name @ "limits" => check.limits = field(key, limits::read(reader, name, value)),
             _ => reader.unknown(key, &CHECK),
         }
     }
@@ -424,19 +364,19 @@ fn scenario(reader: &mut Reader, name: At<String>, table: &DeTable<'_>) -> FileS
         match key.get_ref().as_ref() {
             name @ "checks" => {
                 let help = "write for example `checks = [\"fmt\", \"test\"]`";
-                scenario.checks = Some(field(key, reader.strings(name, value, Some(help))));
+                scenario.checks = field(key, reader.strings(name, value, Some(help)));
             }
             name @ "base" => {
                 let help = "write for example `base = \"origin/main\"`";
-                scenario.base = Some(field(key, reader.string(name, value, Some(help))));
+                scenario.base = field(key, reader.string(name, value, Some(help)));
             }
             name @ "fail-on" => {
                 let help = "write `fail-on = \"warning\"` to fail on warnings too";
-                scenario.fail_on = Some(field(key, reader.string(name, value, Some(help))));
+                scenario.fail_on = field(key, reader.string(name, value, Some(help)));
             }
-            name @ "fail-fast" => scenario.fail_fast = Some(field(key, reader.boolean(name, value))),
-            name @ "timeout" => scenario.timeout = Some(field(key, reader.string(name, value, Some(TIMEOUT_HELP)))),
-            name @ "jobs" => scenario.jobs = Some(field(key, jobs::read(reader, name, value))),
+            name @ "fail-fast" => scenario.fail_fast = field(key, reader.boolean(name, value)),
+            name @ "timeout" => scenario.timeout = field(key, reader.string(name, value, Some(TIMEOUT_HELP))),
+            name @ "jobs" => scenario.jobs = field(key, jobs::read(reader, name, value)),
             _ => reader.unknown(key, &SCENARIO),
         }
     }
@@ -461,7 +401,7 @@ fn when(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>>) -> Option
                 continue;
             }
         };
-        *into = Some(field(key, reader.strings(key.get_ref().as_ref(), value, Some(help))));
+        *into = field(key, reader.strings(key.get_ref().as_ref(), value, Some(help)));
     }
     Some(At { value: when, span: value.span() })
 }
@@ -476,17 +416,13 @@ fn pairs(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>>, help: &s
     for (key, value) in entries(table) {
         let name = key.get_ref().as_ref();
         let text = reader.string(name, value, Some(help));
-        pairs.push((At { value: name.to_owned(), span: key.span() }, text?));
+        let text = text?;
+        // What is empty says nothing, here as everywhere.
+        if !text.value.is_empty() {
+            pairs.push((At { value: name.to_owned(), span: key.span() }, text));
+        }
     }
     Some(At { value: pairs, span: value.span() })
-}
-
-fn env(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>>) -> Option<At<Vec<At<String>>>> {
-    reader.strings(name, value, Some("write for example `env = [\"NAME=value\"]`"))
-}
-
-fn secrets(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>>) -> Option<At<Vec<At<String>>>> {
-    reader.strings(name, value, Some("write for example `secrets = [\"TOKEN\"]`"))
 }
 
 fn spec(reader: &mut Reader, span: Span, table: &DeTable<'_>) -> FileSpec {
@@ -495,122 +431,10 @@ fn spec(reader: &mut Reader, span: Span, table: &DeTable<'_>) -> FileSpec {
         match key.get_ref().as_ref() {
             name @ "paths" => {
                 let help = "write for example `paths = [\"SPEC.md\", \"spec/**\"]`";
-                spec.paths = Some(field(key, reader.strings(name, value, Some(help))));
+                spec.paths = field(key, reader.strings(name, value, Some(help)));
             }
             _ => reader.unknown(key, &SPEC),
         }
     }
     spec
-}
-
-pub(super) fn limits(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>>) -> Option<At<FileLimits>> {
-    let DeValue::Table(table) = value.get_ref() else {
-        let diagnostic = wrong(name, "a table", value.get_ref(), value.span());
-        reader.report(diagnostic.help("write for example `limits = { fuel = 1_000_000_000, memory = \"64MiB\" }`"));
-        return None;
-    };
-    let mut limits = FileLimits::default();
-    for (key, value) in entries(table) {
-        match key.get_ref().as_ref() {
-            name @ "fuel" => limits.fuel = count(reader, name, value),
-            name @ "findings" => limits.findings = count(reader, name, value),
-            name @ "handles" => limits.handles = count(reader, name, value),
-            name @ "memory" => limits.memory = size(reader, name, value),
-            name @ "output" => limits.output = size(reader, name, value),
-            name @ "wall" => limits.wall = reader.string(name, value, Some("write for example `wall = \"1m\"`")),
-            _ => reader.unknown(key, &LIMITS),
-        }
-    }
-    Some(At { value: limits, span: value.span() })
-}
-
-fn count(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>>) -> Option<At<i64>> {
-    match value.get_ref() {
-        DeValue::Integer(number) => reader.integer(name, number, value.span()),
-        other => {
-            reader.report(wrong(name, "an integer", other, value.span()));
-            None
-        }
-    }
-}
-
-fn size(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>>) -> Option<At<FileSize>> {
-    let span = value.span();
-    match value.get_ref() {
-        DeValue::Integer(number) => {
-            let bytes = reader.integer(name, number, span)?;
-            Some(At { value: FileSize::Bytes(bytes.value), span: bytes.span })
-        }
-        DeValue::String(text) => Some(At { value: FileSize::Text(text.as_ref().to_owned()), span }),
-        other => {
-            let diagnostic = wrong(name, "a size or an integer", other, span);
-            reader.report(diagnostic.help(format!("write for example `{name} = \"64MiB\"`")));
-            None
-        }
-    }
-}
-
-/// The value of `command`.
-pub(super) fn argv(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>>) -> Option<At<Argv>> {
-    match value.get_ref() {
-        DeValue::String(text) => {
-            let diagnostic = wrong(name, "a list of strings", value.get_ref(), value.span());
-            // One item of `commands` stands for itself.
-            let key = if name == "commands" { String::new() } else { format!("{name} = ") };
-            reader.report(diagnostic.help(no_shell(&format!("{key}{}", as_argv(text)))));
-            None
-        }
-        _ => {
-            reader.strings(name, value, Some("write for example `[\"cargo\", \"test\"]`: a program and its arguments"))
-        }
-    }
-}
-
-/// The value of `commands`.
-fn commands(reader: &mut Reader, name: &str, value: &Spanned<DeValue<'_>>) -> Option<At<Vec<At<Argv>>>> {
-    const EXPECTED: &str = "a list of lists of strings";
-    let strings = |items: &[Spanned<DeValue<'_>>]| -> Option<Vec<String>> {
-        items.iter().map(|item| item.get_ref().as_str().map(str::to_owned)).collect()
-    };
-    let items = match value.get_ref() {
-        DeValue::Array(items) => items,
-        other => {
-            let example = other.as_str().map_or_else(|| "[\"cargo\", \"test\"]".to_owned(), as_argv);
-            let diagnostic = wrong(name, EXPECTED, other, value.span());
-            reader.report(diagnostic.help(no_shell(&format!("{name} = [{example}]"))));
-            return None;
-        }
-    };
-    if let Some(texts) = strings(items).filter(|texts| !texts.is_empty()) {
-        // Several words in one string are a command line; words alone are the arguments of one command.
-        let lines = texts.iter().any(|text| text.contains(char::is_whitespace));
-        let example = if lines {
-            texts.iter().take(3).map(|text| as_argv(text)).collect::<Vec<_>>().join(", ")
-        } else {
-            as_argv(&texts.join(" "))
-        };
-        let diagnostic =
-            Diagnostic::new(value.span(), format!("`{name}`: expected {EXPECTED}, found a list of strings"));
-        let diagnostic = diagnostic.label("this is a list of strings");
-        reader.report(diagnostic.help(no_shell(&format!("{name} = [{example}]"))));
-        return None;
-    }
-    let items: Vec<_> = items.iter().map(|item| argv(reader, name, item)).collect();
-    Some(At { value: items.into_iter().collect::<Option<_>>()?, span: value.span() })
-}
-
-fn no_shell(example: &str) -> String {
-    format!("write `{example}`: Probity never uses a shell, so each argument is a string of its own")
-}
-
-/// A command line as an argument list: split at blanks, unless a shell would do more with it.
-fn as_argv(line: &str) -> String {
-    // More than a line of the terminal is no example.
-    const LONGEST: usize = 100;
-    let plain = |c: char| c.is_ascii_alphanumeric() || " -_./=:,+@%".contains(c);
-    if !line.chars().all(plain) || line.trim().is_empty() || line.len() > LONGEST {
-        return "[\"program\", \"argument\"]".to_owned();
-    }
-    let words: Vec<String> = line.split_whitespace().map(|word| format!("\"{word}\"")).collect();
-    format!("[{}]", words.join(", "))
 }

@@ -1,7 +1,7 @@
 //! A table of options as JSON, with the place of each value.
 
 use super::diagnostic::{Diagnostic, quote};
-use super::reader::{At, Reader, Span, entries, to_i64, too_large, wrong};
+use super::reader::{At, Reader, Silent, Span, entries, to_i64, too_large, wrong};
 use serde_json::{Map, Number, Value};
 use std::collections::BTreeMap;
 use toml::Spanned;
@@ -13,6 +13,9 @@ pub(super) struct Options {
     pub(super) values: Map<String, Value>,
     pub(super) spans: BTreeMap<String, Span>,
 }
+
+// No options at all are the options of a check, too.
+impl Silent for Options {}
 
 /// Bytes of all pointers together. Each repeats the names above it, so that a small file could ask for gigabytes;
 /// options that people write take a thousandth of this.

@@ -118,8 +118,9 @@ pub(super) const PROJECT: Table = Table {
 
 /// The user's file.
 pub(super) const USER: Table = Table {
-    about: "What whoever runs Probity says, whatever a project says.",
+    about: "What whoever runs Probity says: the most that holds whatever a project says, and what holds beneath it.",
     keys: &[
+        key("verify", Kind::Table(&VERIFY), "What holds where `[verify]` of a project says nothing."),
         key("limits", Kind::Table(&LIMITS), "The most that a check of a pack may have."),
         key(
             "walls",

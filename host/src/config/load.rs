@@ -5,7 +5,7 @@
 
 use super::environment::without_secrets;
 use super::error::{ConfigError, Encoding, Invalid};
-use super::{Config, Diagnostic, Source, file, resolve};
+use super::{Config, Diagnostic, Source, User, file, resolve};
 use rustix::fs::OFlags;
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Read};
@@ -38,13 +38,13 @@ pub fn discover(start: &Path) -> Result<Option<PathBuf>, ConfigError> {
 
 /// Reads the configuration at `path`, which messages name as it is written.
 pub fn load(path: &Path) -> Result<Config, ConfigError> {
-    load_as(path, &path.display().to_string())
+    load_as(path, &path.display().to_string(), &User::default())
 }
 
-/// Reads the configuration at `path`, which messages call `name`.
-pub fn load_as(path: &Path, name: &str) -> Result<Config, ConfigError> {
+/// Reads the configuration at `path`, which messages call `name`. What the user's file says lies beneath it.
+pub fn load_as(path: &Path, name: &str, user: &User) -> Result<Config, ConfigError> {
     let text = read(path, name)?;
-    resolved(Source { name: name.to_owned(), text })
+    resolved(Source { name: name.to_owned(), text }, user)
 }
 
 /// The text of the file at `path`, which messages call `name`.
@@ -65,20 +65,20 @@ pub(super) fn read(path: &Path, name: &str) -> Result<String, ConfigError> {
     text(name, bytes)
 }
 
-/// Reads a configuration from its bytes, which messages call `name`.
-pub fn parse(name: &str, bytes: &[u8]) -> Result<Config, ConfigError> {
+/// Reads a configuration from its bytes, which messages call `name`. What the user's file says lies beneath it.
+pub fn parse(name: &str, bytes: &[u8], user: &User) -> Result<Config, ConfigError> {
     let text = text(name, bytes.to_vec())?;
-    resolved(Source { name: name.to_owned(), text })
+    resolved(Source { name: name.to_owned(), text }, user)
 }
 
-fn resolved(source: Source) -> Result<Config, ConfigError> {
+fn resolved(source: Source, user: &User) -> Result<Config, ConfigError> {
     let resolved = match file::read(&source.text) {
-        Ok((file, diagnostics)) => resolve::resolve(&file, source, diagnostics),
+        Ok((file, diagnostics)) => resolve::resolve(&file, user, source, diagnostics),
         Err(diagnostics) => Err(Invalid { source, diagnostics }),
     };
     resolved.map_err(|mut invalid| {
         // Mistakes are shown with their lines.
-        invalid.source.text = without_secrets(invalid.source.text);
+        invalid.source.text = without_secrets(invalid.source.text, &user.verify.secrets);
         invalid.into()
     })
 }

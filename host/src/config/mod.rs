@@ -1,6 +1,7 @@
 //! The configuration: what `probity.toml` says, and what it means.
 //!
-//! `file` reads what is written, with the place of each value; `resolve` checks what it means. Every mistake is
+//! `file` reads what is written, with the place of each value; `resolve` checks what it means. What the user's file says
+//! in `[verify]` lies beneath: a value of the project's wins, key by key. Every mistake is
 //! reported at once, each with its place and with what to write instead; a configuration with a mistake is no
 //! configuration. Whatever is not understood is refused and never ignored: a key that does nothing would be a check
 //! that does nothing.
@@ -8,6 +9,8 @@
 //! Must not: run anything, know what is in a pack or in the subject, read another file than the one it is given, or
 //! print.
 
+mod after;
+mod argv;
 mod capability;
 mod diagnostic;
 mod duration;
@@ -20,6 +23,7 @@ mod jobs;
 mod json;
 mod keys;
 mod known;
+mod limits;
 mod load;
 mod names;
 mod pack;
@@ -32,6 +36,7 @@ mod size;
 mod suggest;
 mod tests_of;
 mod user;
+mod verify;
 
 #[cfg(test)]
 mod tests;
@@ -48,3 +53,4 @@ pub use settings::{Origin, Setting, settings};
 pub use suggest::did_you_mean;
 pub use tests_of::TestsOf;
 pub use user::{User, load_user};
+pub use verify::{Verify, VerifyCommand};

@@ -26,6 +26,37 @@ pub(super) struct Field<T> {
     pub(super) value: Option<At<T>>,
 }
 
+/// What can be written and say nothing: an empty text or list means that its key is not set.
+pub(super) trait Silent {
+    /// Whether it says nothing. A table or a flag always says something.
+    fn is_silent(&self) -> bool {
+        false
+    }
+}
+
+impl Silent for String {
+    fn is_silent(&self) -> bool {
+        self.is_empty()
+    }
+}
+
+impl<T> Silent for Vec<T> {
+    fn is_silent(&self) -> bool {
+        self.is_empty()
+    }
+}
+
+impl Silent for bool {}
+
+impl Silent for i64 {}
+
+/// A key that is written. One whose value says nothing is as if it were not: there is no other place where that is
+/// decided.
+pub(super) fn field<T: Silent>(key: &Spanned<DeString<'_>>, value: Option<At<T>>) -> Option<Field<T>> {
+    let silent = value.as_ref().is_some_and(|at| at.value.is_silent());
+    (!silent).then(|| Field { key: key.span(), value })
+}
+
 /// Gives the value of a key, where it is written and has no mistake.
 pub(super) fn get<T>(field: Option<&Field<T>>) -> Option<&At<T>> {
     field.and_then(|field| field.value.as_ref())
@@ -39,6 +70,8 @@ pub(super) struct Keys {
     pub(super) known: &'static [&'static str],
     /// The keys it will have, each with what to do until then.
     pub(super) later: &'static [(&'static str, &'static str)],
+    /// Keys that another place has, each with what to do.
+    pub(super) elsewhere: &'static [(&'static str, &'static str)],
 }
 
 /// A key of a table and its value.
@@ -68,6 +101,10 @@ impl Reader {
         let table = keys.table;
         let diagnostic = if let Some((_, instead)) = keys.later.iter().find(|(later, _)| *later == name) {
             unsupported(key.span(), &format!("`{name}`")).label(format!("in {table}")).help(*instead)
+        } else if let Some((_, place)) = keys.elsewhere.iter().find(|(other, _)| *other == name) {
+            Diagnostic::new(key.span(), format!("`{name}` does not belong here"))
+                .label(format!("in {table}"))
+                .help(*place)
         } else {
             let unknown = Diagnostic::new(key.span(), format!("unknown key {}", quote(name)));
             let unknown = unknown.label(format!("not a key of {table}"));

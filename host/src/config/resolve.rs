@@ -3,56 +3,64 @@
 //! Must not report a mistake that only follows from one that has been reported: a value that is absent because it
 //! was wrong is not missing.
 
+use super::argv::{self, Argv};
 use super::capability;
 use super::diagnostic::{Diagnostic, MAX_SHOWN, quote};
 use super::duration::parse_duration;
 use super::environment::Marked;
-use super::file::{Argv, File, FileCheck, FileLimits, FileScenario, FileSize, FileSpec, FileVerify, FileWhen, Pairs};
+use super::file::{File, FileCheck, FileScenario, FileSpec, FileWhen, Pairs};
 use super::known::Names;
-use super::reader::{At, Field, Span, get, list, unsupported};
-use super::size::parse_size;
+use super::reader::{At, Field, Span, get, list};
 use super::suggest::did_you_mean;
 use super::{
-    Body, Check, Command, Config, EXAMPLE, Globs, Invalid, Limits, Logic, Scenario, Source, Spec, TestsOf, When,
-    environment, exits, jobs, names, pack,
+    Body, Check, Command, Config, EXAMPLE, Globs, Invalid, Layer, Logic, Scenario, Source, Spec, TestsOf, User, When,
+    after, environment, exits, jobs, limits, names, pack, verify,
 };
 use crate::model::{CapabilityName, CheckId, PackName, ScenarioName, Severity};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// Arguments that stand for several.
-const FILES: &str = "{files}";
-const TESTS: &str = "{tests}";
-
 /// The scenario that runs when none is named.
-const DEFAULT: &str = "default";
+pub(super) const DEFAULT: &str = "default";
 
 /// Checks the file and gives its meaning, or all mistakes: those of reading first, and those found here.
-pub(super) fn resolve(file: &File, source: Source, mut diagnostics: Vec<Diagnostic>) -> Result<Config, Invalid> {
+pub(super) fn resolve(
+    file: &File,
+    user: &User,
+    source: Source,
+    mut diagnostics: Vec<Diagnostic>,
+) -> Result<Config, Invalid> {
     let found = &mut diagnostics;
     let packs = file.packs.iter().filter_map(|file| pack::resolve(file, found));
     let packs = packs.map(|pack| (pack.name.clone(), pack)).collect();
-    let marked = Marked::new(file);
-    let mut checks = verify(&file.verify, &marked, found);
-    clashes(&checks, &file.checks, found);
+    // What the project marks stands in the place of what the user's file marks.
+    let beneath = if file.verify.secrets.is_some() { &[][..] } else { user.verify.secrets.as_slice() };
+    let marked = Marked::new(file, beneath);
+    let (mut checks, timeout, jobs) = verify::resolve(file, user, &marked, found);
     let names = file.packs.iter().map(|pack| pack.name.value.as_str()).collect();
     let declared = Packs { names, unreadable: &file.unreadable };
     let capabilities = file.capabilities.iter().filter_map(|file| capability::resolve(file, found));
     let capabilities = capabilities.map(|capability| (capability.name.clone(), capability)).collect();
-    let known = Known::new(file);
+    let known = Known::new(file, checks.len());
     for check in &file.checks {
         checks.extend(self::check(check, &declared, &known, &marked, found));
     }
     let scenarios = file.scenarios.iter().filter_map(|scenario| self::scenario(scenario, &known, found));
     let mut scenarios: Vec<_> = scenarios.collect();
-    circles(&file.checks, found);
+    after::circles(&file.checks, found);
     let spec = file.spec.as_ref().and_then(|spec| self::spec(spec, found));
-    let timeout = verify_timeout(file, found);
-    let jobs = verify_jobs(file, found);
     let exclude = get(file.exclude.as_ref()).and_then(|exclude| globs(&exclude.value, found));
-    if !file.scenarios.iter().any(|scenario| scenario.name.value == DEFAULT) {
-        scenarios.splice(0..0, default(&checks, timeout, jobs));
+    let written = file.scenarios.iter().find(|scenario| scenario.name.value == DEFAULT);
+    match scenarios.iter_mut().find(|scenario| scenario.name.as_str() == DEFAULT) {
+        Some(default) => {
+            default.timeout = default.timeout.or(timeout);
+            if let (Some(jobs), true) = (jobs, written.is_none_or(|scenario| scenario.jobs.is_none())) {
+                default.jobs = jobs;
+            }
+        }
+        None if written.is_some() => {}
+        None => scenarios.splice(0..0, default(&checks, timeout, jobs)).for_each(drop),
     }
     if checks.is_empty() && found.is_empty() {
         found
@@ -65,11 +73,6 @@ pub(super) fn resolve(file: &File, source: Source, mut diagnostics: Vec<Diagnost
     }
 }
 
-/// The name of a command of `[verify]`, from 0.
-fn verify_id(index: usize) -> String {
-    format!("verify-{}", index + 1)
-}
-
 /// What is declared and may be named elsewhere.
 struct Known<'a> {
     checks: Names<'a>,
@@ -79,9 +82,11 @@ struct Known<'a> {
 }
 
 impl<'a> Known<'a> {
-    fn new(file: &'a File) -> Self {
+    /// `beneath` is how many commands there are where the file has none of `[verify]`.
+    fn new(file: &'a File, beneath: usize) -> Self {
         let commands = file.verify.commands.as_ref().map(|field| field.value.as_ref().map(|list| list.value.len()));
-        let short = (0..commands.flatten().unwrap_or(0)).map(|index| Cow::Owned(verify_id(index)));
+        let short =
+            (0..commands.map_or(beneath, Option::unwrap_or_default)).map(|index| Cow::Owned(verify::id_of(index)));
         let long = file.checks.iter().map(|check| Cow::Borrowed(check.id.value.as_str()));
         let declare = |_: &str| "declare it in `[checks.NAME]`".to_owned();
         let checks = Names::new("check", declare, short.chain(long).collect(), &file.unreadable);
@@ -104,85 +109,10 @@ impl<'a> Known<'a> {
     }
 }
 
-fn verify(file: &FileVerify, marked: &Marked<'_>, diagnostics: &mut Vec<Diagnostic>) -> Vec<Check> {
-    if let Some(audit) = get(file.audit.as_ref()).filter(|audit| audit.value) {
-        let diagnostic = unsupported(audit.span.clone(), "`audit`").label("nothing would audit");
-        diagnostics.push(diagnostic.help("remove it or write `audit = false`; only commands and packs are run so far"));
-    }
-    let env = get(file.env.as_ref()).map_or_else(Vec::new, |env| environment::entries(&env.value, marked, diagnostics));
-    let secrets = secrets(file.secrets.as_ref(), diagnostics);
-    let commands = get(file.commands.as_ref()).map_or(&[][..], |commands| commands.value.as_slice());
-    let mut checks = Vec::new();
-    for (index, command) in commands.iter().enumerate() {
-        placeholders(command, diagnostics);
-        let argv = argv(command, diagnostics);
-        // The name is in the alphabet of ids, and far from its longest.
-        if let (Some(argv), Ok(id)) = (argv, verify_id(index).parse()) {
-            let body = Body::Command(Command {
-                argv,
-                env: env.clone(),
-                pass_env: Vec::new(),
-                tests: Vec::new(),
-                secrets: secrets.clone(),
-                gap_exit: Vec::new(),
-                inherit_env: true,
-            });
-            let (span, after, needs) = (command.span.clone(), Vec::new(), Vec::new());
-            let (timeout, blocking, files, allow_empty, when) = (None, true, None, false, When::default());
-            // They stand in their order, and nothing says more of them.
-            let parallel = false;
-            checks.push(Check { id, span, after, parallel, needs, timeout, blocking, files, allow_empty, when, body });
-        }
-    }
-    checks
-}
-
-/// The budget of `[verify]`, which is that of the scenario `default`. An empty text means that it is not set.
-fn verify_timeout(file: &File, diagnostics: &mut Vec<Diagnostic>) -> Option<Duration> {
-    let written = get(file.verify.timeout.as_ref()).filter(|timeout| !timeout.value.is_empty())?;
-    let timeout = duration(written, diagnostics);
-    of_default("timeout", &written.span, file, diagnostics);
-    timeout
-}
-
-/// How many commands of the scenario `default` may run side by side.
-fn verify_jobs(file: &File, diagnostics: &mut Vec<Diagnostic>) -> Option<u8> {
-    let written = get(file.verify.jobs.as_ref())?;
-    let jobs = jobs::resolve(written, diagnostics);
-    of_default("jobs", &written.span, file, diagnostics);
-    jobs
-}
-
-/// Reports what `[verify]` says of the scenario `default` where that has a table of its own.
-fn of_default(name: &str, span: &Span, file: &File, diagnostics: &mut Vec<Diagnostic>) {
-    if let Some(scenario) = file.scenarios.iter().find(|scenario| scenario.name.value == DEFAULT) {
-        let diagnostic = Diagnostic::new(span.clone(), format!("the `{name}` of `[verify]` has no effect"));
-        let diagnostic = diagnostic.label("this is about the scenario `default`");
-        let diagnostic = diagnostic.also(scenario.name.span.clone(), "which is written here");
-        diagnostics.push(diagnostic.help("move it to `[scenarios.default]`"));
-    }
-}
-
-/// Reports checks that have the name of a command of `[verify]`.
-fn clashes(short: &[Check], long: &[FileCheck], diagnostics: &mut Vec<Diagnostic>) {
-    let short: BTreeMap<&str, &Span> = short.iter().map(|command| (command.id.as_str(), &command.span)).collect();
-    for check in long {
-        if let Some(command) = short.get(check.id.value.as_str()) {
-            let title = format!("{} is the name of a command of `[verify]`", quote(&check.id.value));
-            let diagnostic = Diagnostic::new(check.id.span.clone(), title);
-            diagnostics.push(diagnostic.also((*command).clone(), "of this one").help("give the check another name"));
-        }
-    }
-}
-
 /// What `use` may name: every pack, also one that has mistakes.
 struct Packs<'a> {
     names: Vec<&'a str>,
     unreadable: &'a BTreeSet<String>,
-}
-
-fn secrets(field: Option<&Field<Vec<At<String>>>>, diagnostics: &mut Vec<Diagnostic>) -> Vec<String> {
-    get(field).map_or_else(Vec::new, |names| environment::names("secrets", &names.value, diagnostics))
 }
 
 fn check(
@@ -198,7 +128,7 @@ fn check(
     let needs = get(file.needs.as_ref()).map_or(Some(Vec::new()), |needs| needed(&needs.value, known, diagnostics));
     let parallel = get(file.parallel.as_ref()).is_some_and(|parallel| parallel.value);
     let blocking = get(file.blocking.as_ref()).is_none_or(|blocking| blocking.value);
-    let files = get(file.files.as_ref()).and_then(|files| self::files(files, diagnostics));
+    let files = get(file.files.as_ref()).and_then(|files| globs(&files.value, diagnostics));
     let allow_empty = get(file.allow_empty.as_ref()).is_some_and(|allow| allow.value);
     let when =
         get(file.when.as_ref()).map_or_else(|| Some(When::default()), |when| self::when(when, known, diagnostics));
@@ -219,7 +149,21 @@ fn check(
         }
     };
     let (span, after, needs, when) = (file.id.span.clone(), after?, needs?, when?);
-    Some(Check { id: id?, span, after, parallel, needs, timeout, blocking, files, allow_empty, when, body: body? })
+    let layer = Layer::Project;
+    Some(Check {
+        id: id?,
+        span,
+        layer,
+        after,
+        parallel,
+        needs,
+        timeout,
+        blocking,
+        files,
+        allow_empty,
+        when,
+        body: body?,
+    })
 }
 
 fn command(
@@ -228,7 +172,7 @@ fn command(
     marked: &Marked<'_>,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Option<Command> {
-    let argv = field.value.as_ref().and_then(|command| argv(command, diagnostics));
+    let argv = field.value.as_ref().and_then(|command| argv::resolve(command, diagnostics));
     if let (None, Some(allow)) = (&file.files, get(file.allow_empty.as_ref()).filter(|allow| allow.value)) {
         let diagnostic =
             Diagnostic::new(allow.span.clone(), "`allow-empty` has no meaning for a command without `files`");
@@ -236,7 +180,7 @@ fn command(
             .push(diagnostic.help("remove it, or add `files`: what runs on the whole tree always has something"));
     }
     if let Some(argv) = get(file.command.as_ref()).filter(|_| file.files.is_none()) {
-        placeholders(argv, diagnostics);
+        argv::placeholders(argv, diagnostics);
     }
     let logic_only = [
         ("severities", span(file.severities.as_ref())),
@@ -265,7 +209,8 @@ fn command(
         diagnostics.push(diagnostic.help("remove one of them"));
     }
     let tests = get(file.tests.as_ref()).map(|pairs| tests(&pairs.value, diagnostics)).unwrap_or_default();
-    if let Some(argument) = get(file.command.as_ref()).and_then(|argv| argv.value.iter().find(|one| one.value == TESTS))
+    if let Some(argument) =
+        get(file.command.as_ref()).and_then(|argv| argv.value.iter().find(|one| one.value == argv::TESTS))
     {
         if file.tests.is_none() && file.files.is_some() {
             let diagnostic = Diagnostic::new(argument.span.clone(), "`{tests}` needs `tests`");
@@ -276,7 +221,7 @@ fn command(
         let diagnostic = Diagnostic::new(tests.key.clone(), "`tests` has no effect without `{tests}`");
         diagnostics.push(diagnostic.help("write `{tests}` as an argument of the command, or remove it"));
     }
-    let secrets = secrets(file.secrets.as_ref(), diagnostics);
+    let secrets = environment::secrets(file.secrets.as_ref(), diagnostics);
     let gap_exit =
         get(file.gap_exit.as_ref()).map_or_else(Vec::new, |codes| exits::gap_exit(&codes.value, diagnostics));
     let inherit_env = inherit_env.is_some_and(|inherit| inherit.value);
@@ -298,71 +243,18 @@ fn tests(pairs: &Pairs, diagnostics: &mut Vec<Diagnostic>) -> Vec<TestsOf> {
     pairs.iter().filter_map(one).collect()
 }
 
-/// Refuses names of files where there are none to name.
-pub(super) fn placeholders(argv: &At<Argv>, diagnostics: &mut Vec<Diagnostic>) {
-    for argument in &argv.value {
-        if let Some(name) = [FILES, "{files0}", TESTS].into_iter().find(|name| argument.value.contains(name)) {
-            let diagnostic = Diagnostic::new(argument.span.clone(), format!("`{name}` needs `files`"));
-            diagnostics
-                .push(diagnostic.help("say which files: add `files = [\"src/**\"]` to a check in `[checks.NAME]`"));
-        }
-    }
-}
-
-/// The files a check is about.
-fn files(files: &At<Vec<At<String>>>, diagnostics: &mut Vec<Diagnostic>) -> Option<Globs> {
-    if files.value.is_empty() {
-        let diagnostic = Diagnostic::new(files.span.clone(), "`files` is empty").label("no file would be checked");
-        diagnostics.push(diagnostic.help("remove it to check all files that the check is about"));
-        return None;
-    }
-    globs(&files.value, diagnostics)
-}
-
-/// When a check is among those to run. A list without items means that it is not set.
+/// When a check is among those to run.
 fn when(file: &At<FileWhen>, known: &Known<'_>, diagnostics: &mut Vec<Diagnostic>) -> Option<When> {
     let before = diagnostics.len();
-    let list =
-        |field: &Option<Field<Vec<At<String>>>>| get(field.as_ref()).filter(|list| !list.value.is_empty()).cloned();
-    let scenarios = list(&file.value.scenarios).map(|names| {
+    let scenarios = get(file.value.scenarios.as_ref()).map(|names| {
         names.value.iter().for_each(|name| known.scenarios.know(name, diagnostics));
         names.value.iter().filter_map(|name| name.value.parse().ok()).collect()
     });
-    let branches = list(&file.value.branches).and_then(|names| globs(&names.value, diagnostics));
-    let paths = list(&file.value.paths).and_then(|paths| globs(&paths.value, diagnostics));
-    let capabilities = list(&file.value.capabilities);
+    let branches = get(file.value.branches.as_ref()).and_then(|names| globs(&names.value, diagnostics));
+    let paths = get(file.value.paths.as_ref()).and_then(|paths| globs(&paths.value, diagnostics));
+    let capabilities = get(file.value.capabilities.as_ref());
     let capabilities = capabilities.map_or(Some(Vec::new()), |names| needed(&names.value, known, diagnostics));
     (diagnostics.len() == before).then_some(When { scenarios, branches, paths, capabilities: capabilities? })
-}
-
-pub(super) fn argv(argv: &At<Argv>, diagnostics: &mut Vec<Diagnostic>) -> Option<Vec<String>> {
-    let before = diagnostics.len();
-    match argv.value.first() {
-        None => {
-            let diagnostic = Diagnostic::new(argv.span.clone(), "the command is empty");
-            diagnostics.push(diagnostic.help("write a program and its arguments, or remove it"));
-        }
-        Some(program) if program.value.is_empty() => {
-            let diagnostic = Diagnostic::new(program.span.clone(), "the name of the program is empty");
-            diagnostics.push(diagnostic.help("write the program first, then its arguments"));
-        }
-        Some(_) => {}
-    }
-    for argument in &argv.value {
-        if argument.value.contains('\0') {
-            let diagnostic = Diagnostic::new(argument.span.clone(), "the argument has a NUL character");
-            diagnostics.push(diagnostic.help("no program can receive one"));
-        }
-        for name in [FILES, TESTS].into_iter().filter(|name| argument.value.contains(name) && argument.value != **name)
-        {
-            let title = format!("`{name}` stands for several arguments, and is part of one here");
-            let diagnostic = Diagnostic::new(argument.span.clone(), title);
-            let help = "write it as an argument of its own, or `{files0}` for a file that lists all files";
-            diagnostics.push(diagnostic.help(help));
-        }
-    }
-    let arguments = || argv.value.iter().map(|argument| argument.value.clone()).collect();
-    (diagnostics.len() == before).then(arguments)
 }
 
 fn logic(
@@ -394,7 +286,7 @@ fn logic(
         diagnostics.push(diagnostic.help(help));
     }
     let config = get(file.config.as_ref());
-    let limits = get(file.limits.as_ref()).map(|limits| self::limits(&limits.value, diagnostics));
+    let limits = get(file.limits.as_ref()).map(|limits| limits::resolve(&limits.value, diagnostics));
     let severities = get(file.severities.as_ref()).map(|pairs| weights(&pairs.value, diagnostics)).unwrap_or_default();
     let spans = get(file.severities.as_ref()).into_iter().flat_map(|pairs| &pairs.value);
     let severity_spans = spans.map(|(rule, _)| (rule.value.clone(), rule.span.clone())).collect();
@@ -474,77 +366,31 @@ fn target(uses: &At<String>, packs: &Packs<'_>, diagnostics: &mut Vec<Diagnostic
     None
 }
 
-pub(super) fn limits(file: &FileLimits, diagnostics: &mut Vec<Diagnostic>) -> Limits {
-    let mut count = |name, value: &Option<At<i64>>| {
-        value.as_ref().and_then(|value| positive(name, value.value, &value.span, diagnostics))
-    };
-    let (fuel, findings, handles) =
-        (count("fuel", &file.fuel), count("findings", &file.findings), count("handles", &file.handles));
-    let wall = file.wall.as_ref().and_then(|wall| duration(wall, diagnostics));
-    let (memory, output) =
-        (size("memory", file.memory.as_ref(), diagnostics), size("output", file.output.as_ref(), diagnostics));
-    Limits { fuel, memory, wall, output, findings, handles }
-}
-
-fn size(name: &str, size: Option<&At<FileSize>>, diagnostics: &mut Vec<Diagnostic>) -> Option<u64> {
-    let size = size?;
-    match &size.value {
-        FileSize::Bytes(bytes) => positive(name, *bytes, &size.span, diagnostics),
-        FileSize::Text(text) => match parse_size(text) {
-            Ok(0) => positive(name, 0, &size.span, diagnostics),
-            Ok(bytes) => Some(bytes),
-            Err(error) => {
-                diagnostics.push(Diagnostic::new(size.span.clone(), error.to_string()).help(error.help()));
-                None
-            }
-        },
-    }
-}
-
-fn positive(name: &str, value: i64, span: &Span, diagnostics: &mut Vec<Diagnostic>) -> Option<u64> {
-    let value = u64::try_from(value).ok().filter(|value| *value > 0);
-    if value.is_none() {
-        let diagnostic = Diagnostic::new(span.clone(), format!("`{name}` must be more than zero"));
-        diagnostics.push(diagnostic.help("leave it out to have the default"));
-    }
-    value
-}
-
 fn scenario(file: &FileScenario, known: &Known<'_>, diagnostics: &mut Vec<Diagnostic>) -> Option<Scenario> {
     let name: Option<ScenarioName> = names::id("scenario", &file.name, diagnostics);
     let timeout = get(file.timeout.as_ref()).and_then(|timeout| duration(timeout, diagnostics));
     let jobs = get(file.jobs.as_ref()).and_then(|jobs| jobs::resolve(jobs, diagnostics)).unwrap_or(jobs::DEFAULT);
     let fail_fast = get(file.fail_fast.as_ref()).is_none_or(|fail_fast| fail_fast.value);
-    // An empty text means that it is not set.
-    let fail_on = get(file.fail_on.as_ref()).filter(|word| !word.value.is_empty());
+    let fail_on = get(file.fail_on.as_ref());
     let fail_on = fail_on.and_then(|word| severity(word, "`error`, `warning` or `note`", diagnostics));
     let fail_on = fail_on.unwrap_or(Severity::Error);
-    let title = || format!("scenario {} has no checks", quote(&file.name.value));
     let checks = match &file.checks {
         None => {
-            let diagnostic = Diagnostic::new(file.name.span.clone(), title());
+            let title = format!("scenario {} has no checks", quote(&file.name.value));
+            let diagnostic = Diagnostic::new(file.name.span.clone(), title);
             diagnostics.push(diagnostic.help("add `checks = [\"NAME\"]` with the names of its checks, in order"));
             None
         }
-        Some(field) => field.value.as_ref().and_then(|checks| {
-            if checks.value.is_empty() {
-                let diagnostic = Diagnostic::new(checks.span.clone(), title());
-                diagnostics
-                    .push(diagnostic.help("a run that checks nothing is never green: name a check, or remove it"));
-            }
-            members(&checks.value, known, diagnostics)
-        }),
+        Some(field) => field.value.as_ref().and_then(|checks| members(&checks.value, known, diagnostics)),
     };
+    let base_span = get(file.base.as_ref()).map(|base| base.span.clone());
     let base = get(file.base.as_ref()).and_then(|base| revision(base, diagnostics));
     let (name, checks, span) = (name?, checks?, file.name.span.clone());
-    Some(Scenario { name, span, checks, fail_fast, fail_on, timeout, jobs, base })
+    Some(Scenario { name, span, checks, fail_fast, fail_on, timeout, jobs, base, base_span })
 }
 
-/// The name of a revision, as far as it can be known to be none. An empty text means that it is not set.
+/// The name of a revision, as far as it can be known to be none.
 fn revision(name: &At<String>, diagnostics: &mut Vec<Diagnostic>) -> Option<String> {
-    if name.value.is_empty() {
-        return None;
-    }
     if name.value.starts_with('-') || name.value.contains(char::is_control) {
         let diagnostic = Diagnostic::new(name.span.clone(), format!("{} names no revision", quote(&name.value)));
         diagnostics.push(diagnostic.help("write a branch, a tag or a commit, for example `origin/main`"));
@@ -553,47 +399,15 @@ fn revision(name: &At<String>, diagnostics: &mut Vec<Diagnostic>) -> Option<Stri
     Some(name.value.clone())
 }
 
-/// The specification. No paths mean that it is not set.
+/// The specification.
 fn spec(file: &FileSpec, diagnostics: &mut Vec<Diagnostic>) -> Option<Spec> {
     let Some(field) = &file.paths else {
         let diagnostic = Diagnostic::new(file.table.clone(), "`[spec]` has no `paths`");
         diagnostics.push(diagnostic.help("add `paths = [\"SPEC.md\", \"spec/**\"]`, or remove it"));
         return None;
     };
-    let paths = field.value.as_ref().filter(|paths| !paths.value.is_empty())?;
+    let paths = field.value.as_ref()?;
     Some(Spec { paths: globs(&paths.value, diagnostics)?, span: paths.span.clone() })
-}
-
-/// Reports checks that wait for each other.
-fn circles(checks: &[FileCheck], diagnostics: &mut Vec<Diagnostic>) {
-    let after = |check: &FileCheck| get(check.after.as_ref()).map_or(&[][..], |after| after.value.as_slice()).to_vec();
-    let by_name: BTreeMap<&str, &FileCheck> = checks.iter().map(|check| (check.id.value.as_str(), check)).collect();
-    let mut done: BTreeSet<&str> = BTreeSet::new();
-    for start in checks {
-        // The way to where we are, each with the names it waits for that were not looked at yet.
-        let mut way: Vec<(&str, Vec<At<String>>)> = vec![(&start.id.value, after(start))];
-        while let Some((name, waits)) = way.last_mut() {
-            let name = *name;
-            let Some(next) = waits.pop() else {
-                done.insert(name);
-                way.pop();
-                continue;
-            };
-            if way.iter().any(|(on, _)| *on == next.value) {
-                let title = format!("check {} waits for itself", quote(&next.value));
-                let names: Vec<&str> = way.iter().map(|(on, _)| *on).skip_while(|on| *on != next.value).collect();
-                let names: Vec<String> = names.into_iter().chain([next.value.as_str()]).map(quote).collect();
-                let label = names.join(" comes after ");
-                let diagnostic = Diagnostic::new(next.span.clone(), title).label(label);
-                diagnostics.push(diagnostic.help("remove one of the names in `after`"));
-                // One circle is enough to mend at a time, and what leads into it is no other.
-                return;
-            }
-            if let Some(check) = by_name.get(next.value.as_str()).filter(|_| !done.contains(next.value.as_str())) {
-                way.push((&check.id.value, after(check)));
-            }
-        }
-    }
 }
 
 fn needed(items: &[At<String>], known: &Known<'_>, diagnostics: &mut Vec<Diagnostic>) -> Option<Vec<CapabilityName>> {
@@ -616,6 +430,7 @@ fn default(checks: &[Check], timeout: Option<Duration>, jobs: Option<u8>) -> Opt
         timeout,
         jobs: jobs.unwrap_or(jobs::DEFAULT),
         base: None,
+        base_span: None,
     })
 }
 

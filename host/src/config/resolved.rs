@@ -1,6 +1,6 @@
 //! The configuration as values: everything here has been checked, as far as it can be without packs and subject.
 
-use super::{ConfigError, Diagnostic, Globs, Invalid, Source, TestsOf};
+use super::{ConfigError, Diagnostic, Globs, Invalid, Layer, Source, TestsOf};
 use crate::model::{CapabilityName, CheckId, Mount, PackName, Probe, ScenarioName, Severity};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use std::time::Duration;
 /// A configuration without a mistake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    /// Where it comes from. All spans are byte ranges of its text.
+    /// Where it comes from. All spans are byte ranges of its text, but those of checks of another layer.
     pub source: Source,
     /// What is left out of the subject, of what version control does not track.
     pub exclude: Option<Globs>,
@@ -88,6 +88,8 @@ pub struct Check {
     pub id: CheckId,
     /// Where it is declared: the name of its table, or a command of `[verify]`.
     pub span: Range<usize>,
+    /// The file that declares it, whose text the place is in.
+    pub layer: Layer,
     /// The checks that come before it, whose results a check of a pack may read: each once, never in a circle.
     pub after: Vec<CheckId>,
     /// Whether it may run beside others that may. Never for a check of a pack.
@@ -225,4 +227,6 @@ pub struct Scenario {
     pub jobs: u8,
     /// The revision that the subject is compared with, where there is one.
     pub base: Option<String>,
+    /// Where `base` is written.
+    pub base_span: Option<Range<usize>>,
 }

@@ -5,6 +5,7 @@
 
 use super::keys::{Default, Kind, PROJECT, Table, USER};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 
 /// A file that has a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +19,7 @@ pub enum Layer {
 /// A time as Go writes it. What is empty is not set.
 const DURATION: &str = "^(\\+?(([0-9]+\\.?[0-9]*|\\.[0-9]+)(ns|us|\u{b5}s|\u{3bc}s|ms|s|m|h))+)?$";
 
-const SIZE: &str = "^[0-9]+ ?(B|KiB|MiB|GiB)$";
+const SIZE: &str = "^([0-9]+ ?(B|KiB|MiB|GiB))?$";
 
 /// What names of packs, checks and scenarios are made of.
 const NAME: &str = "^[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?$";
@@ -37,7 +38,7 @@ pub fn schema(layer: Layer) -> Value {
 
 fn table(table: &Table) -> Map<String, Value> {
     let mut properties = Map::new();
-    let mut together = Map::new();
+    let mut together: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
     for key in table.keys {
         let mut value = kind(key.kind);
         value.insert("description".to_owned(), json!(key.about));
@@ -47,9 +48,12 @@ fn table(table: &Table) -> Map<String, Value> {
         {
             value.insert("default".to_owned(), default);
         }
+        if table.required.contains(&key.name) {
+            value.insert(if matches!(key.kind, Kind::Text) { "minLength" } else { "minItems" }.to_owned(), json!(1));
+        }
         properties.insert(key.name.to_owned(), Value::Object(value));
         if let Some(other) = key.with {
-            together.insert(key.name.to_owned(), json!([other]));
+            together.entry(other).or_default().push(set(key.name));
         }
     }
     let mut schema = object(json!({
@@ -62,18 +66,22 @@ fn table(table: &Table) -> Map<String, Value> {
         schema.insert("required".to_owned(), json!(table.required));
     }
     if !together.is_empty() {
-        schema.insert("dependentRequired".to_owned(), Value::Object(together));
+        let together = together.into_iter().map(|(other, keys)| json!({ "if": { "anyOf": keys }, "then": set(other) }));
+        schema.insert("allOf".to_owned(), together.collect());
     }
     if !table.one_of.is_empty() {
-        let one = table.one_of.iter().map(|name| json!({ "required": [name] }));
-        schema.insert("oneOf".to_owned(), one.collect());
+        schema.insert("oneOf".to_owned(), table.one_of.iter().map(|name| set(name)).collect());
     }
     schema
 }
 
+/// That a key is set: written, and not empty.
+fn set(name: &str) -> Value {
+    json!({ "required": [name], "properties": { name: { "not": { "enum": ["", []] } } } })
+}
+
 fn kind(kind: Kind) -> Map<String, Value> {
     let texts = || json!({ "type": "array", "items": { "type": "string" } });
-    let command = || json!({ "type": "array", "items": { "type": "string" }, "minItems": 1 });
     object(match kind {
         Kind::Text => json!({ "type": "string" }),
         Kind::Word(words) => json!({ "enum": words.iter().chain(&[""]).collect::<Vec<_>>() }),
@@ -82,15 +90,18 @@ fn kind(kind: Kind) -> Map<String, Value> {
         Kind::UpTo(most) => json!({ "type": "integer", "minimum": 1, "maximum": most }),
         Kind::Size => json!({ "type": ["integer", "string"], "minimum": 1, "pattern": SIZE }),
         Kind::Duration => json!({ "type": "string", "pattern": DURATION }),
-        Kind::Texts => texts(),
+        Kind::Texts | Kind::Command => texts(),
         Kind::Codes => json!({ "type": "array", "items": { "type": "integer", "minimum": 1, "maximum": 255 } }),
         Kind::Variables => {
             json!({ "type": "array", "items": { "type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*=" } })
         }
-        Kind::Command => command(),
-        Kind::Commands => json!({ "type": "array", "items": command() }),
+        Kind::Commands => {
+            json!({ "type": "array", "items": { "type": "array", "items": { "type": "string" }, "minItems": 1 } })
+        }
         Kind::Pairs => json!({ "type": "object", "additionalProperties": { "type": "string" } }),
-        Kind::Words(words) => json!({ "type": "object", "additionalProperties": { "enum": words } }),
+        Kind::Words(words) => {
+            json!({ "type": "object", "additionalProperties": { "enum": words.iter().chain(&[""]).collect::<Vec<_>>() } })
+        }
         Kind::Options => json!({ "type": "object" }),
         Kind::Table(keys) => return table(keys),
         Kind::Named(keys) => json!({

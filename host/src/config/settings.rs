@@ -6,6 +6,7 @@
 
 use super::keys::{Default, Key, Kind, PROJECT, Table, USER};
 use super::reader::{Span, entries, to_i64};
+use super::resolve::DEFAULT;
 use super::{Body, Config, Layer, Limits, User, capability};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -35,18 +36,20 @@ pub enum Origin {
     Default,
 }
 
-/// All that holds: what the project's file says and what follows from it, then what the user's file says. `engine` has
-/// the limits of a check of a pack for which neither says anything.
+/// All that holds: what the project's file says, with what the user's file says beneath it, and what follows from that;
+/// then what only the user's file says. `engine` has the limits of a check of a pack for which neither says anything.
 pub fn settings(config: &Config, user: &User, engine: &Limits) -> Vec<Setting> {
-    let mut ceilings = Vec::new();
-    if let Some(source) = &user.source {
-        let mut listing = Listing::new(&source.text, Layer::User, Vec::new());
-        listing.top(&USER);
-        ceilings = listing.settings;
-    }
-    let mut project = Listing::new(&config.source.text, Layer::Project, missing_limits(engine, user, &ceilings));
+    let user_text = user.source.as_ref().map_or("", |source| source.text.as_str());
+    let mut listing = Listing::new(user_text, Layer::User);
+    listing.top(&USER);
+    let (mut beneath, mut ceilings): (Vec<_>, Vec<_>) =
+        listing.settings.into_iter().partition(|setting| setting.key.starts_with("verify."));
+    // Defaults are those of the project, where neither says anything.
+    beneath.retain(|setting| setting.origin != Origin::Default);
+    let limits = missing_limits(engine, user, &ceilings);
+    let mut project = Listing { limits, beneath, ..Listing::new(&config.source.text, Layer::Project) };
     project.top(&PROJECT);
-    project.derived(config);
+    project.derived(config, user_text);
     project.settings.append(&mut ceilings);
     project.settings
 }
@@ -90,15 +93,17 @@ struct Listing<'a> {
     lines: Vec<usize>,
     /// What holds for limits that are not written.
     limits: Vec<Setting>,
+    /// What another file says where this one says nothing.
+    beneath: Vec<Setting>,
     settings: Vec<Setting>,
     /// The tables under a name that are written: `checks.fmt`.
     tables: BTreeSet<String>,
 }
 
 impl<'a> Listing<'a> {
-    fn new(text: &'a str, layer: Layer, limits: Vec<Setting>) -> Self {
-        let lines = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
-        Self { text, layer, lines, limits, settings: Vec::new(), tables: BTreeSet::new() }
+    fn new(text: &'a str, layer: Layer) -> Self {
+        let (limits, beneath, settings) = (Vec::new(), Vec::new(), Vec::new());
+        Self { text, layer, lines: starts(text), limits, beneath, settings, tables: BTreeSet::new() }
     }
 
     fn top(&mut self, keys: &Table) {
@@ -110,7 +115,7 @@ impl<'a> Listing<'a> {
     /// What a table says, and what its other keys are then, in the order of the keys.
     fn table(&mut self, path: &str, table: &DeTable<'_>, keys: &Table) {
         let written = entries(table);
-        let find = |name: &str| written.iter().find(|(key, _)| key.get_ref().as_ref() == name);
+        let find = |name: &str| written.iter().find(|(key, value)| key.get_ref().as_ref() == name && !is_empty(value));
         for key in keys.keys {
             let name = format!("{path}{}", key.name);
             match find(key.name) {
@@ -143,7 +148,14 @@ impl<'a> Listing<'a> {
     }
 
     fn unwritten(&mut self, name: &str, key: &Key) {
+        if let Some(setting) = self.beneath.iter().find(|setting| setting.key == name) {
+            return self.settings.push(setting.clone());
+        }
+        let below = format!("{name}.");
         match (key.kind, key.default) {
+            (Kind::Table(keys), _) if self.beneath.iter().any(|setting| setting.key.starts_with(&below)) => {
+                self.table(&below, &DeTable::new(), keys);
+            }
             // A table that belongs to another key is there with that key, and has what its own keys are then.
             (Kind::Table(keys), _) if key.with.is_some() => self.table(&format!("{name}."), &DeTable::new(), keys),
             (_, Default::Json(text)) => {
@@ -159,13 +171,19 @@ impl<'a> Listing<'a> {
     }
 
     /// What follows from what is written elsewhere: checks and a scenario without tables of their own.
-    fn derived(&mut self, config: &Config) {
+    fn derived(&mut self, config: &Config, user: &str) {
+        let user = starts(user);
         for check in &config.checks {
             let path = format!("checks.{}", check.id);
             if let Body::Command(command) = &check.body
                 && !self.tables.contains(&path)
             {
-                self.push(format!("{path}.command"), json!(command.argv), self.at(&check.span));
+                let lines = match check.layer {
+                    Layer::Project => &self.lines,
+                    Layer::User => &user,
+                };
+                let origin = Origin::Line(check.layer, line(lines, &check.span));
+                self.push(format!("{path}.command"), json!(command.argv), origin);
                 self.push(format!("{path}.blocking"), json!(check.blocking), Origin::Default);
                 self.push(format!("{path}.inherit-env"), json!(command.inherit_env), Origin::Default);
             }
@@ -179,19 +197,30 @@ impl<'a> Listing<'a> {
         }
         for scenario in &config.scenarios {
             let path = format!("scenarios.{}", scenario.name);
-            if self.tables.contains(&path) {
+            if !self.tables.contains(&path) {
+                let checks: Vec<&str> = scenario.checks.iter().map(crate::model::CheckId::as_str).collect();
+                self.push(format!("{path}.checks"), json!(checks), Origin::Default);
+                self.push(format!("{path}.fail-fast"), json!(scenario.fail_fast), Origin::Default);
+            }
+            if scenario.name.as_str() != DEFAULT {
                 continue;
             }
-            let checks: Vec<&str> = scenario.checks.iter().map(crate::model::CheckId::as_str).collect();
-            self.push(format!("{path}.checks"), json!(checks), Origin::Default);
-            self.push(format!("{path}.fail-fast"), json!(scenario.fail_fast), Origin::Default);
+            // Where it has none of its own, what `[verify]` says holds, from whichever file.
             let verify = |name: &str| self.settings.iter().find(|setting| setting.key == format!("verify.{name}"));
-            let (timeout, jobs) = (verify("timeout").cloned(), verify("jobs").cloned());
-            if let Some(timeout) = timeout.filter(|_| scenario.timeout.is_some()) {
-                self.push(format!("{path}.timeout"), timeout.value, timeout.origin);
+            let budget = verify("timeout").filter(|_| scenario.timeout.is_some()).cloned();
+            let jobs = verify("jobs").cloned();
+            let jobs = jobs.unwrap_or_else(|| Setting::new(String::new(), json!(scenario.jobs), Origin::Default));
+            for (name, beneath) in [("timeout", budget), ("jobs", Some(jobs))] {
+                let key = format!("{path}.{name}");
+                let own = self.settings.iter().position(|setting| setting.key == key);
+                match (own, beneath) {
+                    (Some(own), Some(beneath)) if matches!(self.settings[own].origin, Origin::Default) => {
+                        self.settings[own] = Setting { key, ..beneath };
+                    }
+                    (None, Some(beneath)) => self.settings.push(Setting { key, ..beneath }),
+                    _ => {}
+                }
             }
-            let origin = jobs.map_or(Origin::Default, |jobs| jobs.origin);
-            self.push(format!("{path}.jobs"), json!(scenario.jobs), origin);
         }
     }
 
@@ -200,8 +229,24 @@ impl<'a> Listing<'a> {
     }
 
     fn at(&self, span: &Span) -> Origin {
-        Origin::Line(self.layer, self.lines.partition_point(|start| *start <= span.start))
+        Origin::Line(self.layer, line(&self.lines, span))
     }
+}
+
+/// Where each line of a text begins.
+fn starts(text: &str) -> Vec<usize> {
+    std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect()
+}
+
+/// The line of a place, from 1.
+fn line(starts: &[usize], span: &Span) -> usize {
+    starts.partition_point(|start| *start <= span.start)
+}
+
+/// Whether it says nothing, so that its key is not set.
+fn is_empty(value: &Spanned<DeValue<'_>>) -> bool {
+    let value = value.get_ref();
+    value.as_str().is_some_and(str::is_empty) || value.as_array().is_some_and(|items| items.is_empty())
 }
 
 fn json(value: &DeValue<'_>) -> Value {

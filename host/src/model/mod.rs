@@ -31,5 +31,5 @@ pub use outcome::{CheckOutcome, Class, Deselected, ErrorKind, RunOutcome, SkipRe
 pub use secrets::{Concealer, Secrets};
 pub use verdict::{
     CheckKind, EnvironmentMode, Exit, Log, Passed, PlanRow, Record, RecordRow, Remark, Row, Seen, Spec, SpecVersion,
-    Subject, UsedPack, VERDICT_SCHEMA, Verdict,
+    Subject, Unnamed, UsedPack, VERDICT_SCHEMA, Verdict,
 };

@@ -248,6 +248,26 @@ pub struct Remark {
     pub why: String,
 }
 
+/// How many paths a record does not name, of each of its lists that names the first hundred.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unnamed {
+    /// Of `open`.
+    pub open: u64,
+    /// Of `unproven`.
+    pub unproven: u64,
+    /// Of `moved`.
+    pub moved: u64,
+    /// Of `hidden`.
+    pub hidden: u64,
+}
+
+impl Unnamed {
+    /// Whether all are named.
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// A pack that judged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UsedPack {
@@ -291,9 +311,11 @@ pub struct Record {
     pub unproven: Vec<Remark>,
     /// Paths that moved while the run went on, sorted; at most the first hundred.
     pub moved: Vec<String>,
-    /// Paths that packs did not get to see, since their names are not UTF-8 or they are no files; at most the first
-    /// hundred.
-    pub hidden: Vec<String>,
+    /// Paths that packs did not get to see, each with the reason; at most the first hundred.
+    pub hidden: Vec<Remark>,
+    /// How many more there are of these, beyond the first hundred. Absent where all are named.
+    #[serde(default, skip_serializing_if = "Unnamed::is_none")]
+    pub unnamed: Unnamed,
     /// The packs that its checks are of, sorted by name.
     pub packs: Vec<UsedPack>,
     /// What was found out about this machine, sorted by name: only what a check needed. Absent where that is nothing.

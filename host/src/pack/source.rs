@@ -32,6 +32,12 @@ pub enum SourceError {
         /// Why.
         why: String,
     },
+    /// A link on the way to it leads out of the tree, so not everybody who has the tree has the pack.
+    #[error("`{path}` leads out of the tree through a link\nhelp: put the pack itself into the tree")]
+    Outside {
+        /// As the configuration has it.
+        path: String,
+    },
     /// It cannot be read.
     #[error("cannot read `{path}`: {source}\nhelp: give this user read access to it")]
     Read {
@@ -55,14 +61,26 @@ pub fn obtain(
     notice: &mut dyn FnMut(&str),
 ) -> Result<Vec<u8>, SourceError> {
     match source {
-        PackSource::File(path) => read_component(&root.join(path), path),
+        PackSource::File(path) => {
+            within(root, path)?;
+            read_component(&root.join(path), path)
+        }
         PackSource::Path(path) => {
             let folder = root.join(path);
             if !folder.is_dir() {
                 return Err(SourceError::Missing { what: "folder", path: path.clone() });
             }
+            within(root, path)?;
             built(&folder, path, cache, notice)
         }
+    }
+}
+
+/// Refuses what lies elsewhere once all links are followed. What is not there is for the reader to tell.
+fn within(root: &Path, path: &str) -> Result<(), SourceError> {
+    match (root.canonicalize(), root.join(path).canonicalize()) {
+        (Ok(root), Ok(place)) if !place.starts_with(&root) => Err(SourceError::Outside { path: path.to_owned() }),
+        _ => Ok(()),
     }
 }
 

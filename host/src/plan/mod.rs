@@ -3,10 +3,12 @@
 //! Pure: nothing is read, started or asked for here, so the same inputs always make the same plan.
 
 mod base;
+mod limits;
 mod selection;
 mod touched;
 
 pub use base::{Base, Baseline, Before};
+pub use limits::SaidBy;
 pub use selection::{Request, selected};
 
 use crate::config::{self, Body, Check, Command, Config, Globs, Logic, Scenario, TestsOf};
@@ -119,6 +121,8 @@ pub enum Work {
         grant: Grant,
         /// What it may use.
         limits: Limits,
+        /// Who says each of them.
+        said_by: BTreeMap<&'static str, SaidBy>,
         /// What its rules weigh, in place of what the pack says; nothing for those that are switched off.
         severities: BTreeMap<String, Option<Severity>>,
         /// What it is asked about the base, where only findings that are new against that fail it.
@@ -285,24 +289,6 @@ fn ordered<'a>(config: &'a Config, scenario: &Scenario) -> Vec<&'a Check> {
     ordered
 }
 
-fn least<T: Ord>(asked: Option<T>, default: T, most: Option<T>) -> T {
-    most.into_iter().fold(asked.unwrap_or(default), T::min)
-}
-
-/// What a check may use: what it asks for, else the default, and never more than whoever runs it lets it have.
-fn limits(asked: &config::Limits, ceilings: &config::Limits) -> Limits {
-    let default = Limits::default();
-    Limits {
-        fuel: least(asked.fuel, default.fuel, ceilings.fuel),
-        init_fuel: least(None, default.init_fuel, ceilings.fuel),
-        memory: least(asked.memory, default.memory, ceilings.memory),
-        output: least(asked.output, default.output, ceilings.output),
-        findings: least(asked.findings, default.findings, ceilings.findings),
-        handles: least(asked.handles, default.handles, ceilings.handles),
-        wall: least(asked.wall, default.wall, ceilings.wall),
-    }
-}
-
 /// What a check needs of this machine.
 fn needs(config: &Config, check: &Check) -> BTreeMap<CapabilityName, Probe> {
     let capabilities = check.needs.iter().filter_map(|name| config.capabilities.get(name));
@@ -434,7 +420,7 @@ fn logic_unit(
     touched: Option<&Touched<'_>>,
 ) -> Unit {
     let grant = Grant::new(&resolved.needs, allow);
-    let limits = limits(&logic.limits, &about.ceilings);
+    let limits = limits::limits(&logic.limits, &about.ceilings);
     // The configuration was checked to have no floats that JSON cannot write, so its text is the same every time:
     // serde_json keeps objects sorted.
     let config = serde_json::Value::Object(logic.config.clone()).to_string();
@@ -513,6 +499,7 @@ fn logic_unit(
             unreadable,
             grant,
             limits,
+            said_by: limits::said_by(&logic.limits, &about.ceilings),
             severities: logic.severities.clone(),
             baseline,
         },

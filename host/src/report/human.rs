@@ -158,31 +158,28 @@ impl Human {
         let mut text = String::new();
         if !record.moved.is_empty() {
             let _ = writeln!(text, "these files changed while the run went on:");
-            for path in record.moved.iter().take(10) {
-                let _ = writeln!(text, "    {}", escape(path));
-            }
-            if record.moved.len() > 10 {
-                let _ = writeln!(text, "    … and {} more", record.moved.len() - 10);
-            }
+            let lines = record.moved.iter().map(|path| escape(path));
+            text.push_str(&some(lines, record.unnamed.moved));
         }
         if outcome == RunOutcome::Stale {
             let _ = writeln!(text, "help: have commands write where git ignores it, and do not edit while they run");
         }
         if !record.hidden.is_empty() {
-            let _ = writeln!(text, "packs do not see these, whose names are not UTF-8 or which are no files:");
-            for path in record.hidden.iter().take(10) {
-                let _ = writeln!(text, "    {}", escape(path));
-            }
-            if record.hidden.len() > 10 {
-                let _ = writeln!(text, "    … and {} more", record.hidden.len() - 10);
-            }
+            let _ = writeln!(text, "packs do not see these:");
+            let lines =
+                record.hidden.iter().map(|remark| format!("{} ({})", escape(&remark.path), escape(&remark.why)));
+            text.push_str(&some(lines, record.unnamed.hidden));
         }
         if !record.open.is_empty() {
-            let _ =
-                writeln!(text, "the subject is open, so what lies there is not verified: {}", remarks(&record.open));
+            let _ = writeln!(
+                text,
+                "the subject is open, so what lies there is not verified: {}",
+                remarks(&record.open, record.unnamed.open)
+            );
         }
         if !record.unproven.is_empty() {
-            let _ = writeln!(text, "not proven to be as committed: {}", remarks(&record.unproven));
+            let _ =
+                writeln!(text, "not proven to be as committed: {}", remarks(&record.unproven, record.unnamed.unproven));
         }
         if outcome == RunOutcome::Empty {
             let _ = writeln!(text, "nothing was verified: no check passed or failed that decides anything");
@@ -193,6 +190,13 @@ impl Human {
         if let (Some(base), true) = (&verdict.subject.base, known > 0) {
             let findings = if known == 1 { "finding" } else { "findings" };
             let _ = writeln!(text, "{known} {findings} known in the base {base}, not counted as a failure");
+        }
+        if record.dirty == Some(true) {
+            let what = match &verdict.subject.commit {
+                Some(_) => "dirty: the working tree differs from its commit, so this says nothing of the commit",
+                None => "dirty: nothing is committed yet, so this is about the working tree alone",
+            };
+            let _ = writeln!(text, "{what}");
         }
         if let Some(reason) = &verdict.not_applicable {
             let _ = writeln!(text, "declared not applicable: {}", escape(reason));
@@ -214,13 +218,28 @@ impl Human {
     }
 }
 
+/// A screenful of them, each on its line, and how many more there are.
+fn some(lines: impl ExactSizeIterator<Item = String>, unnamed: u64) -> String {
+    const MOST: usize = 10;
+    let more = lines.len().saturating_sub(MOST) as u64 + unnamed;
+    let mut text = String::new();
+    for line in lines.take(MOST) {
+        let _ = writeln!(text, "    {line}");
+    }
+    if more > 0 {
+        let _ = writeln!(text, "    … and {more} more");
+    }
+    text
+}
+
 /// A few of them, on one line.
-fn remarks(all: &[Remark]) -> String {
+fn remarks(all: &[Remark], unnamed: u64) -> String {
     const FEW: usize = 3;
     let one = |remark: &Remark| format!("{} ({})", escape(&remark.path), escape(&remark.why));
     let mut shown: Vec<String> = all.iter().take(FEW).map(one).collect();
-    if all.len() > FEW {
-        shown.push(format!("and {} more", all.len() - FEW));
+    let more = all.len().saturating_sub(FEW) as u64 + unnamed;
+    if more > 0 {
+        shown.push(format!("and {more} more"));
     }
     shown.join(", ")
 }

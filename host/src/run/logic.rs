@@ -7,7 +7,7 @@ use crate::model::{
     Refusal, Report, Row, Scope, Severity, SkipReason, observations_digest,
 };
 use crate::native::Stop;
-use crate::plan::{Grant, Unit, Work};
+use crate::plan::{Grant, SaidBy, Unit, Work};
 use crate::worker::{CONTRACT_VERSION, View, engine_id};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,8 +16,19 @@ use std::time::{Duration, Instant};
 
 impl Runner<'_> {
     pub(super) fn logic(&mut self, unit: &Unit, done: &[(Row, RecordRow)]) -> (CheckOutcome, Done) {
-        let Work::Logic { pack, check, config, files, changes, unreadable, grant, limits, severities, baseline } =
-            &unit.work
+        let Work::Logic {
+            pack,
+            check,
+            config,
+            files,
+            changes,
+            unreadable,
+            grant,
+            limits,
+            said_by,
+            severities,
+            baseline,
+        } = &unit.work
         else {
             return trouble(ErrorKind::Host, "it is no logic check");
         };
@@ -43,7 +54,8 @@ impl Runner<'_> {
         };
         let own = unit.timeout.map(|timeout| Instant::now() + timeout);
         let deadline = [own, self.shared.deadline].into_iter().flatten().min();
-        let asked = Asked { pack, check, config, grant, limits, severities, timeout: unit.timeout, deadline };
+        let timeout = unit.timeout;
+        let asked = Asked { pack, check, config, grant, limits, said_by, severities, timeout, deadline };
         let about = Question { files, digest: unit.row.files, changes: changes.as_deref(), view: &view };
         let Answer { result, mut done, mut observed } = self.ask(&asked, &about);
         let outcome = match result {
@@ -72,7 +84,7 @@ impl Runner<'_> {
 
     /// Runs a check. What became of it where it did not judge, and why, is in the answer.
     pub(super) fn ask(&mut self, asked: &Asked<'_>, about: &Question<'_>) -> Answer {
-        let Asked { pack, check, config, grant, limits, severities, timeout, deadline } = *asked;
+        let Asked { pack, check, config, grant, limits, said_by, severities, timeout, deadline } = *asked;
         let key = key(pack.digest, check, config, grant, limits, about.view);
         let key = match check.scope {
             // Each file adds itself, so that one file more changes nothing for the others.
@@ -114,7 +126,11 @@ impl Runner<'_> {
                     self.out_of_budget(&mut done);
                 } else {
                     let limit = timeout.unwrap_or(limits.wall).min(limits.wall);
-                    done.message = Some(format!("it did not end within {limit:?}"));
+                    let source = match timeout {
+                        Some(own) if own <= limits.wall => "that is the `timeout` of this check".to_owned(),
+                        _ => source("wall", said_by),
+                    };
+                    done.message = Some(format!("it did not end within {limit:?}\nhelp: {source}"));
                 }
                 Err(CheckOutcome::TimedOut)
             }
@@ -123,7 +139,9 @@ impl Runner<'_> {
                 Err(CheckOutcome::Interrupted)
             }
             CheckResult::Error(error) => {
-                done.message = Some(error.message);
+                let source = limit_of(error.kind, &error.message, limits).map(|name| source(name, said_by));
+                let source = source.map(|source| format!("\nhelp: {source}")).unwrap_or_default();
+                done.message = Some(error.message + &source);
                 done.stderr = Some(error.stderr).filter(|text| !text.is_empty());
                 let moved = error.kind == ErrorKind::Host && self.shared.sources.moved().len() > moved;
                 Err(CheckOutcome::Error(if moved { ErrorKind::Moved } else { error.kind }))
@@ -141,6 +159,8 @@ pub(super) struct Asked<'a> {
     pub(super) config: &'a str,
     pub(super) grant: &'a Grant,
     pub(super) limits: &'a Limits,
+    /// Who says each of the limits.
+    pub(super) said_by: &'a BTreeMap<&'static str, SaidBy>,
     pub(super) severities: &'a BTreeMap<String, Option<Severity>>,
     /// The time it has, and until when.
     pub(super) timeout: Option<Duration>,
@@ -183,6 +203,29 @@ impl Runner<'_> {
             }
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
+    }
+}
+
+/// The limit that an error is about: that of its kind whose value the message has. Other bounds of the same kind are
+/// nobody's to set.
+fn limit_of(kind: ErrorKind, message: &str, limits: &Limits) -> Option<&'static str> {
+    let all = [
+        (ErrorKind::OutOfFuel, "fuel", limits.fuel),
+        (ErrorKind::OutOfMemory, "memory", limits.memory),
+        (ErrorKind::OutputLimit, "findings", limits.findings),
+        (ErrorKind::OutputLimit, "output", limits.output),
+        (ErrorKind::HandleLimit, "handles", limits.handles),
+    ];
+    let said = |number: u64| message.split(|c: char| !c.is_ascii_digit()).any(|word| word == number.to_string());
+    all.into_iter().find(|(of, _, number)| *of == kind && said(*number)).map(|(_, name, _)| name)
+}
+
+/// Who says a limit, and so who could say another one.
+fn source(name: &'static str, said_by: &BTreeMap<&'static str, SaidBy>) -> String {
+    match said_by.get(name).copied().unwrap_or(SaidBy::BuiltIn) {
+        SaidBy::Check => format!("that is `{name}` in the `limits` of this check"),
+        SaidBy::User => format!("that is `{name}` in `[limits]` of the user's file"),
+        SaidBy::BuiltIn => format!("that is the built-in limit; `{name}` in the `limits` of this check sets another"),
     }
 }
 

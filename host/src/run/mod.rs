@@ -21,7 +21,7 @@ pub use sources::Sources;
 use crate::guest::Pack;
 use crate::model::{
     CheckKind, CheckOutcome, Class, Digest, ErrorKind, Event, Exit, PackName, Passed, Record, RecordRow, Row, RunId,
-    RunOutcome, Secrets, Seen, Severity, SkipReason, Spec, Subject, UsedPack, VERDICT_SCHEMA, Verdict,
+    RunOutcome, Secrets, Seen, Severity, SkipReason, Spec, Subject, Unnamed, UsedPack, VERDICT_SCHEMA, Verdict,
 };
 use crate::native::{Probes, Stop};
 use crate::plan::{Base, Plan, Unit, Work};
@@ -93,7 +93,7 @@ pub fn execute(
     });
     let (done, mut stopped) = dispatch(plan, &shared, stops, sink);
     let (rows, records): (Vec<Row>, Vec<RecordRow>) = done.into_iter().unzip();
-    let moved = moved(plan, &shared, &mut stopped)?;
+    let mut moved = moved(plan, &shared, &mut stopped)?;
     let mut outcome = RunOutcome::of(&rows);
     if plan.not_applicable.is_some() {
         outcome = RunOutcome::NotApplicable;
@@ -123,6 +123,13 @@ pub fn execute(
         outcome,
         rows,
     };
+    let mut unnamed = Unnamed::default();
+    let (mut open, mut hidden) = (around.snapshot.open(), around.snapshot.hidden());
+    let mut unproven = around.snapshot.unproven.clone();
+    cut(&mut moved, &mut unnamed.moved);
+    cut(&mut open, &mut unnamed.open);
+    cut(&mut unproven, &mut unnamed.unproven);
+    cut(&mut hidden, &mut unnamed.hidden);
     Ok(Record {
         run: around.run.clone(),
         // What a signal or the budget cut short depends on when it came: it is no verdict that two runs could share.
@@ -135,10 +142,11 @@ pub fn execute(
         host: around.host.clone(),
         dirty: around.snapshot.dirty,
         spec_version: around.spec.map(|spec| spec.version),
-        open: around.snapshot.open().into_iter().take(MAX_NAMED).collect(),
-        unproven: around.snapshot.unproven.iter().take(MAX_NAMED).cloned().collect(),
+        open,
+        unproven,
         moved,
-        hidden: around.snapshot.hidden().into_iter().take(MAX_NAMED).collect(),
+        hidden,
+        unnamed,
         packs: around.packs.iter().map(|(name, pack)| used(name, pack)).collect(),
         capabilities: around.capabilities.known(),
         jobs: Some(plan.jobs).filter(|jobs| *jobs > 1),
@@ -169,8 +177,13 @@ fn moved(plan: &Plan, shared: &Shared<'_>, stopped: &mut Option<Stopped>) -> Res
     moved.dedup();
     // A command can make a file of any name.
     moved = moved.iter().map(|path| shared.secrets.conceal(path)).collect();
-    moved.truncate(MAX_NAMED);
     Ok(moved)
+}
+
+/// Shortens a list to what a record names, and says how many more there are.
+fn cut<T>(list: &mut Vec<T>, more: &mut u64) {
+    *more = list.len().saturating_sub(MAX_NAMED) as u64;
+    list.truncate(MAX_NAMED);
 }
 
 /// Why nothing more is started.

@@ -106,7 +106,16 @@ pub struct Summary {
     pub not_applicable: Option<String>,
     /// The digest of the specification that it was held against, where there was one.
     pub spec: Option<String>,
+    /// The commit of what was verified, where there was one.
+    pub commit: Option<String>,
+    /// Whether it differed from that. None outside version control.
+    pub dirty: Option<bool>,
 }
+
+/// Whether less ran than the scenario asks for: of a record that is in `whole`, or is damaged.
+const SCOPED: &str = "(whole IS NOT NULL AND EXISTS (
+    SELECT 1 FROM json_each(whole, '$.verdict.plan')
+    WHERE json_extract(value, '$.deselected') IN ('revision', 'only', 'skip')))";
 
 /// The database of one repository.
 #[derive(Debug)]
@@ -239,20 +248,30 @@ impl Store {
 
     /// The newest runs first, at most `limit`.
     pub fn list(&self, limit: u32) -> Result<Vec<Summary>, StoreError> {
+        self.summaries("true", params![limit])
+    }
+
+    /// The newest run of a scenario of which nothing was left out by whoever asked for it. A scoped run never takes its
+    /// place, however much newer it is.
+    pub fn last_full(&self, scenario: &str) -> Result<Option<Summary>, StoreError> {
+        let full = format!("scenario = ?2 AND whole IS NOT NULL AND NOT {SCOPED}");
+        Ok(self.summaries(&full, params![1, scenario])?.into_iter().next())
+    }
+
+    /// Those of which the condition holds, the newest first; the first of the values says how many at most.
+    fn summaries(&self, condition: &str, values: &[&dyn rusqlite::ToSql]) -> Result<Vec<Summary>, StoreError> {
         self.attempt(|connection| {
             // A record that is damaged is listed by what is beside it.
-            let query = "SELECT id, started, scenario, outcome, verdict_digest,
-                    whole IS NOT NULL AND EXISTS (
-                        SELECT 1 FROM json_each(whole, '$.verdict.plan')
-                        WHERE json_extract(value, '$.deselected') IN ('revision', 'only', 'skip')),
-                    json_extract(whole, '$.verdict.not_applicable'),
-                    json_extract(whole, '$.verdict.subject.spec.digest')
-                FROM (SELECT *, iif(json_valid(CAST(record AS TEXT)), CAST(record AS TEXT), NULL) AS whole FROM run
-                    ORDER BY seq DESC LIMIT ?1)
-                ORDER BY seq DESC";
+            let query = format!(
+                "SELECT id, started, scenario, outcome, verdict_digest, {SCOPED},
+                    json_extract(whole, '$.verdict.not_applicable'), json_extract(whole, '$.verdict.subject.spec.digest'),
+                    json_extract(whole, '$.verdict.subject.commit'), json_extract(whole, '$.dirty')
+                FROM (SELECT *, iif(json_valid(CAST(record AS TEXT)), CAST(record AS TEXT), NULL) AS whole FROM run)
+                WHERE {condition} ORDER BY seq DESC LIMIT ?1"
+            );
             connection
-                .prepare(query)?
-                .query_map([limit], |row| {
+                .prepare(&query)?
+                .query_map(values, |row| {
                     Ok(Summary {
                         run: row.get(0)?,
                         started: row.get(1)?,
@@ -262,6 +281,8 @@ impl Store {
                         scoped: row.get(5)?,
                         not_applicable: row.get(6)?,
                         spec: row.get(7)?,
+                        commit: row.get(8)?,
+                        dirty: row.get(9)?,
                     })
                 })?
                 .collect()

@@ -192,10 +192,18 @@ impl Snapshot {
         self.entries.get(first).is_some_and(|entry| entry.path.starts_with(&start))
     }
 
-    /// Paths that no pack gets to see: those that are not UTF-8, and FIFOs, sockets and devices. Sorted.
-    pub fn hidden(&self) -> Vec<String> {
-        let hidden = |entry: &&Arc<Entry>| entry.kind == Kind::Special || std::str::from_utf8(&entry.path).is_err();
-        self.entries.iter().filter(hidden).map(|entry| String::from_utf8_lossy(&entry.path).into_owned()).collect()
+    /// Paths that no pack gets to see, each with the reason: those that are not UTF-8, and FIFOs, sockets and devices.
+    /// Sorted.
+    pub fn hidden(&self) -> Vec<Remark> {
+        let one = |entry: &Arc<Entry>| {
+            let why = match (entry.kind, std::str::from_utf8(&entry.path)) {
+                (Kind::Special, _) => "is no file, but a pipe, a socket or a device",
+                (_, Err(_)) => "its name is not UTF-8",
+                (_, Ok(_)) => return None,
+            };
+            Some(Remark { path: String::from_utf8_lossy(&entry.path).into_owned(), why: why.to_owned() })
+        };
+        self.entries.iter().filter_map(one).collect()
     }
 
     /// The paths that differ between two snapshots of one folder, sorted.

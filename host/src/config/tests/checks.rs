@@ -75,13 +75,13 @@ limits = {}
       |
       = help: make two checks of it
 
-    error: the command is empty
-     --> probity.toml:7:11
+    error: check `c` does nothing
+     --> probity.toml:6:9
       |
-    7 | command = []
-      |           ^^
+    6 | [checks.c]
+      |         ^
       |
-      = help: write a program and its arguments, or remove it
+      = help: add `command = ["program", "argument"]` or `use = "pack/check"`
 
     error: the name of the program is empty
      --> probity.toml:9:12
@@ -122,11 +122,11 @@ fn each_kind_of_check_has_keys_of_its_own() {
     let text = r#"
 [packs.pack]
 source = "path:p"
-allow = []
+allow = ["tree:**"]
 [checks.e]
 use = "pakc/c"
-env = []
-pass-env = []
+env = ["A=b"]
+pass-env = ["A"]
 inherit-env = false
 [checks.f]
 use = "pack"
@@ -149,7 +149,7 @@ inherit-env = true
     error: `env` has no meaning for a check of a pack
      --> probity.toml:7:1
       |
-    7 | env = []
+    7 | env = ["A=b"]
       | ^^^ only checks with `command` have it
       |
       = help: remove it: a pack sees no environment, and its options are in `config`
@@ -157,7 +157,7 @@ inherit-env = true
     error: `pass-env` has no meaning for a check of a pack
      --> probity.toml:8:1
       |
-    8 | pass-env = []
+    8 | pass-env = ["A"]
       | ^^^^^^^^ only checks with `command` have it
       |
       = help: remove it: a pack sees no environment, and its options are in `config`
@@ -211,7 +211,7 @@ fn a_baseline_is_for_checks_of_packs() {
       |
       = help: remove it: a command is not run on the base, so all that it finds counts
 
-    error: `baseline` is not supported yet
+    error: `baseline` does not belong here
      --> probity.toml:7:1
       |
     7 | baseline = true
@@ -226,7 +226,7 @@ fn options_of_logic_checks_are_checked() {
     let text = r#"
 [packs.p]
 source = "path:p"
-allow = []
+allow = ["tree:**"]
 [checks.a]
 use = "p/c"
 files = ["!x", "!y"]
@@ -305,10 +305,9 @@ fn scope_and_limits_of_logic_checks_mean_something() {
     let text = r#"
 [packs.p]
 source = "path:p"
-allow = []
+allow = ["tree:**"]
 [checks.b]
 use = "p/c"
-files = []
 limits = { fuel = 99999999999999999999, memory = "64" }
 [checks.c]
 use = "p/c"
@@ -316,48 +315,40 @@ files = ["src/", "a"]
 limits = { fuel = -1, memory = "0B" }
 "#;
     insta::assert_snapshot!(messages(text), @r#"
-    error: `files` is empty
-     --> probity.toml:7:9
-      |
-    7 | files = []
-      |         ^^ no file would be checked
-      |
-      = help: remove it to check all files that the check is about
-
     error: `fuel`: the number is too large
-     --> probity.toml:8:19
+     --> probity.toml:7:19
       |
-    8 | limits = { fuel = 99999999999999999999, memory = "64" }
+    7 | limits = { fuel = 99999999999999999999, memory = "64" }
       |                   ^^^^^^^^^^^^^^^^^^^^
       |
       = help: integers have 64 bits, from -2^63 to 2^63-1
 
     error: `64` has no unit
-     --> probity.toml:8:50
+     --> probity.toml:7:50
       |
-    8 | limits = { fuel = 99999999999999999999, memory = "64" }
+    7 | limits = { fuel = 99999999999999999999, memory = "64" }
       |                                                  ^^^^
       |
       = help: write the unit, for example `"64MiB"`
 
     error: the glob `src/` matches nothing
-      --> probity.toml:11:10
+      --> probity.toml:10:10
        |
-    11 | files = ["src/", "a"]
+    10 | files = ["src/", "a"]
        |          ^^^^^^ paths of files do not end with `/`; write `folder/**` for all that is in a folder
 
     error: `fuel` must be more than zero
-      --> probity.toml:12:19
+      --> probity.toml:11:19
        |
-    12 | limits = { fuel = -1, memory = "0B" }
+    11 | limits = { fuel = -1, memory = "0B" }
        |                   ^^
        |
        = help: leave it out to have the default
 
     error: `memory` must be more than zero
-      --> probity.toml:12:32
+      --> probity.toml:11:32
        |
-    12 | limits = { fuel = -1, memory = "0B" }
+    11 | limits = { fuel = -1, memory = "0B" }
        |                                ^^^^
        |
        = help: leave it out to have the default
@@ -452,9 +443,6 @@ timeout = "-5m"
 [checks.a]
 command = ["x"]
 timeout = "30"
-[checks.b]
-command = ["x"]
-timeout = ""
 [scenarios.s]
 checks = ["a"]
 timeout = "1d"
@@ -476,18 +464,10 @@ timeout = "1d"
       |
       = help: write the unit, for example `30s` for seconds or `30m` for minutes
 
-    error: a duration cannot be empty
+    error: `d` is not a unit of time
       --> probity.toml:10:11
        |
-    10 | timeout = ""
-       |           ^^
-       |
-       = help: write it like `30m`, `1h30m` or `1.5s`
-
-    error: `d` is not a unit of time
-      --> probity.toml:13:11
-       |
-    13 | timeout = "1d"
+    10 | timeout = "1d"
        |           ^^^^
        |
        = help: write days in hours: `24h` is one day
@@ -561,12 +541,12 @@ fail-fast = true
        = help: the checks are `verify-1`, `verify-1` and `lint`
 
     error: scenario `b` has no checks
-      --> probity.toml:12:10
+      --> probity.toml:11:12
        |
-    12 | checks = []
-       |          ^^
+    11 | [scenarios.b]
+       |            ^
        |
-       = help: a run that checks nothing is never green: name a check, or remove it
+       = help: add `checks = ["NAME"]` with the names of its checks, in order
 
     error: scenario `default` has no checks
       --> probity.toml:13:12

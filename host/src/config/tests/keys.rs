@@ -175,7 +175,7 @@ when = "x"
 #[test]
 fn everything_to_come_says_what_to_do_until_then() {
     for (table, keys) in [
-        ("", &["user", "agent", "prompts", "limits", "walls", "trust"][..]),
+        ("", &["user", "agent", "prompts", "trust"][..]),
         ("[verify]", &["base", "when", "fail-fast", "prompts"]),
         ("[packs.p]", &["digest"]),
         ("[checks.a]", &["review", "base"]),
@@ -187,6 +187,11 @@ fn everything_to_come_says_what_to_do_until_then() {
             assert!(shown.contains("= help: "), "{shown}");
         }
     }
+}
+
+#[test]
+fn what_the_user_alone_may_say_is_refused_with_its_place() {
+    insta::assert_snapshot!(messages("walls = \"strict\"\n[limits]\nfuel = 9\n[checks.a]\ncommand = [\"x\"]\n"));
 }
 
 #[test]

@@ -124,7 +124,7 @@ allow = ["tree:**", "spec:*.md", "tree:!secrets/**"]
 
 [packs.other]
 source = "file:packs/other.wasm"
-allow = []
+allow = ["tree:**"]
 
 [checks.whitespace]
 use = "hygiene/trailing-whitespace"
@@ -146,7 +146,7 @@ fn a_logic_check_has_what_is_declared() {
     assert_eq!(pack.allow.len(), 2);
     let other = config.packs.remove(&"other".parse().unwrap()).unwrap();
     assert_eq!(other.source, PackSource::File("packs/other.wasm".to_owned()));
-    assert!(other.allow.is_empty());
+    assert_eq!(other.allow.len(), 1);
 
     let text = &config.source.text;
     let logic = logic(&config.checks[0]);
@@ -175,7 +175,7 @@ fn a_logic_check_has_what_is_declared() {
 #[test]
 fn a_logic_check_needs_no_more_than_its_name() {
     let config = good(
-        "[packs.p]\nsource = \"path:.\"\nallow = []\n[checks.a]\nuse = \"p/c\"\n[checks.b]\nuse = \"p/c\"\nlimits.memory = 1024",
+        "[packs.p]\nsource = \"path:.\"\nallow = [\"tree:**\"]\n[checks.a]\nuse = \"p/c\"\n[checks.b]\nuse = \"p/c\"\nlimits.memory = 1024",
     );
     let logic_a = logic(&config.checks[0]);
     assert_eq!((&config.checks[0].files, &logic_a.config_span, logic_a.config.len()), (&None, &None, 0));
@@ -273,7 +273,7 @@ fn base_and_specification() {
     assert_eq!(good(&with("base = \"\"")).scenario("s").unwrap().base, None);
     assert_eq!(titles(&with("base = \"--output=x\"")), ["`--output=x` names no revision"]);
     assert!(good(&with("[spec]\npaths = [\"SPEC.md\"]")).spec.unwrap().paths.matches("SPEC.md"));
-    assert_eq!(good(&with("[spec]\npaths = []")).spec, None);
+    assert_eq!(titles(&with("[spec]\npaths = []")), ["`[spec]` has no `paths`"], "what is empty is not set");
     assert_eq!(titles(&with("[spec]")), ["`[spec]` has no `paths`"]);
     assert_eq!(titles(&with("[spec]\npaths = [\"/a\"]")).len(), 1);
     assert_eq!(titles(&with("[spec]\nfiles = []")), ["`[spec]` has no `paths`", "unknown key `files`"]);

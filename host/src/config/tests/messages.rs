@@ -106,7 +106,7 @@ fn names_are_from_a_closed_alphabet() {
     let text = r#"
 [packs."../x"]
 source = "path:x"
-allow = []
+allow = ["tree:**"]
 [checks.My_Check]
 command = ["x"]
 [scenarios."é"]
@@ -139,7 +139,9 @@ checks = ["My_Check"]
 
 #[test]
 fn a_file_without_checks_comes_with_an_example() {
-    for text in ["", "# nothing\n", "[verify]\ncommands = []\n", "[packs.p]\nsource = \"path:p\"\nallow = []\n"] {
+    for text in
+        ["", "# nothing\n", "[verify]\ncommands = []\n", "[packs.p]\nsource = \"path:p\"\nallow = [\"tree:**\"]\n"]
+    {
         insta::allow_duplicates! { insta::assert_snapshot!(messages(text), @r#"
         error: there are no checks
         --> probity.toml

@@ -2,9 +2,11 @@
 
 mod capabilities;
 mod checks;
+mod empty;
 mod jobs;
 mod keys;
 mod kinds;
+mod layers;
 mod loading;
 mod meaning;
 mod messages;
@@ -13,11 +15,11 @@ mod schema;
 mod secrets;
 mod settings;
 
-use super::{Colour, Config, parse};
+use super::{Body, Colour, Config, User, parse};
 
 /// The messages for a text, or `ok`.
 fn messages(text: &str) -> String {
-    match parse("probity.toml", text.as_bytes()) {
+    match parse("probity.toml", text.as_bytes(), &User::default()) {
         Ok(_) => "ok".to_owned(),
         Err(error) => error.render(Colour::Off),
     }
@@ -31,5 +33,6 @@ fn titles(text: &str) -> Vec<String> {
 
 #[track_caller]
 fn good(text: &str) -> Config {
-    parse("probity.toml", text.as_bytes()).unwrap_or_else(|error| panic!("{}", error.render(Colour::Off)))
+    parse("probity.toml", text.as_bytes(), &User::default())
+        .unwrap_or_else(|error| panic!("{}", error.render(Colour::Off)))
 }

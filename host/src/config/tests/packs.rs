@@ -186,7 +186,7 @@ fn sources_of_packs_stay_in_the_tree() {
         ("a/../b", "has a `..`"),
         ("a\\u0000b", "has a NUL character"),
     ] {
-        let titles = titles(&format!("[packs.p]\nallow = []\nsource = \"path:{path}\""));
+        let titles = titles(&format!("[packs.p]\nallow = [\"tree:**\"]\nsource = \"path:{path}\""));
         assert!(titles[0].starts_with("the folder `") && titles[0].ends_with(reason), "{titles:?}");
     }
 }

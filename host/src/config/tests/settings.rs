@@ -14,14 +14,14 @@ const ENGINE: Limits = Limits {
     handles: Some(8),
 };
 
-fn user(text: &str) -> User {
+pub(super) fn user(text: &str) -> User {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("config.toml");
     std::fs::write(&path, text).unwrap();
     load_user(&path, "config.toml").unwrap()
 }
 
-fn shown(config: &Config, user: &User) -> String {
+pub(super) fn shown(config: &Config, user: &User) -> String {
     let rows = settings(config, user, &ENGINE).into_iter().map(|setting| {
         let origin = match setting.origin {
             Origin::Line(Layer::Project, line) => format!("project:{line}"),
