@@ -45,6 +45,8 @@ pub enum Context {
     Grant,
     /// Everything a logic check's result depends on beside what it observed.
     Key,
+    /// What git says of the names in a working tree.
+    Names,
     /// The names and kinds in a folder, as a guest lists them.
     Listing,
     /// What a logic check observed.
@@ -71,6 +73,7 @@ impl Context {
             Self::Sources => "probity 2026-12-01 pack sources v1",
             Self::Grant => "probity 2026-12-01 grant v1",
             Self::Key => "probity 2026-12-01 logic check key v1",
+            Self::Names => "probity 2026-12-03 names of a working tree v1",
             Self::Listing => "probity 2026-12-01 listing of a folder v1",
             Self::Observations => "probity 2026-12-01 observations v1",
             Self::Specification => "probity 2026-12-01 specification v1",

@@ -13,7 +13,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 /// What a file begins with, and what its seal is made for. Another layout gets another number.
-const MAGIC: &str = "probity 2026-12-01 memory of a tree v2\n";
+const MAGIC: &str = "probity 2026-12-03 memory of a tree v3\n";
 
 /// The largest file: half a million entries. A tree of more is read again each time.
 const MAX_FILE: u64 = 128 << 20;

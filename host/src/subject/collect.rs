@@ -2,7 +2,7 @@
 //! of one every file that no ignore file leaves out. Nothing is looked at here.
 
 use super::error::SnapshotError;
-use super::git::{GitError, Listing, Repository};
+use super::git::{Listing, Names, Repository};
 use super::id::ObjectId;
 use super::memory::{Known, Trees};
 use super::patience::Patience;
@@ -14,7 +14,6 @@ use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
-use std::thread::ScopedJoinHandle;
 
 /// What a walk outside version control reads to know what to leave out.
 const IGNORE_FILES: [&str; 2] = [".gitignore", ".ignore"];
@@ -117,9 +116,6 @@ impl Source {
     }
 }
 
-/// Git, listing the names of a repository meanwhile.
-pub(super) type Names<'scope> = ScopedJoinHandle<'scope, Result<Listing, GitError>>;
-
 /// What belongs to a subject.
 pub(super) struct Collected<'a> {
     known: Known<'a>,
@@ -142,19 +138,15 @@ impl<'a> Collected<'a> {
 
     /// Adds what belongs to a repository: what it tracks, what it neither tracks nor ignores, and the same of every
     /// repository inside. `below` is the part of it that is verified, `at` is where it stands in the subject.
-    /// `names` is where git is asked already.
+    /// `names` is what git says of it, where it was asked already.
     pub(super) fn repository(
         &mut self,
         repository: &Repository,
         below: &[u8],
         at: &[u8],
-        names: Option<Names<'_>>,
+        names: Option<Names>,
     ) -> Result<(), SnapshotError> {
-        // A panic of a thread is a bug, and is shown as one.
-        let list = || match names {
-            Some(names) => names.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-            None => repository.list(),
-        };
+        let list = || names.map_or_else(|| repository.list(), Names::listing);
         let commit = repository.commit.as_deref().unwrap_or_default();
         let known = self.known.trees.and_then(|trees| trees.get(commit)).cloned();
         let (listing, tree) = match known {
@@ -165,6 +157,7 @@ impl<'a> Collected<'a> {
                     None => Ok(Vec::new()),
                 });
                 let listing = list();
+                // A panic of a thread is a bug, and is shown as one.
                 let tree = tree.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
                 Ok((listing?, tree?.into()))
             })?,

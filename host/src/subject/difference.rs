@@ -22,15 +22,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const EXECUTABLE: u32 = 0o100_755;
 const LINK: u32 = 0o120_000;
 
-/// Works out, for what differs as it lies there, whether it differs for git; puts that into the entries, and returns
-/// what could not be worked out, with the reason.
+/// What came of entries that differ as they lie there.
+pub(super) struct Settled {
+    /// Whether there are any, so that git's configuration and attributes have a say.
+    pub(super) asked: bool,
+    /// What could not be worked out, with the reason.
+    pub(super) unproven: Vec<Remark>,
+}
+
+/// Works out, for what differs as it lies there, whether it differs for git, and puts that into the entries.
 pub(super) fn settle(
     root: &Root,
     collected: &Collected<'_>,
     looked: &mut [Looked],
     learnt: &AtomicBool,
-) -> Result<Vec<Remark>, SnapshotError> {
-    let mut remarks = Vec::new();
+) -> Result<Settled, SnapshotError> {
+    let mut unproven = Vec::new();
     let mut differ: Vec<Vec<usize>> = collected.sources.iter().map(|_| Vec::new()).collect();
     for (at, (candidate, entry)) in collected.candidates.iter().zip(looked.iter()).enumerate() {
         if let (Some(entry), Some(list)) = (entry, differ.get_mut(candidate.source))
@@ -40,12 +47,13 @@ pub(super) fn settle(
             list.push(at);
         }
     }
+    let asked = differ.iter().any(|differ| !differ.is_empty());
     for (source, differ) in collected.sources.iter().zip(differ) {
         if !differ.is_empty() {
-            remarks.extend(settle_one(root, source, collected, &differ, looked, learnt)?);
+            unproven.extend(settle_one(root, source, collected, &differ, looked, learnt)?);
         }
     }
-    Ok(remarks)
+    Ok(Settled { asked, unproven })
 }
 
 /// Whether an entry is as the commit has it. True for what a sparse checkout left out.

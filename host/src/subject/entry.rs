@@ -125,6 +125,11 @@ impl StatKey {
         }
     }
 
+    /// What kind of entry it is of: a link, or what kind of file.
+    pub(super) fn kind_of_entry(&self) -> Kind {
+        if FileType::from_raw_mode(self.mode as _) == FileType::Symlink { Kind::Symlink } else { self.kind() }
+    }
+
     /// What kind of file it is: one that its owner may execute, or not.
     pub(super) fn kind(&self) -> Kind {
         if self.mode & 0o100 == 0 { Kind::File } else { Kind::Executable }

@@ -25,6 +25,9 @@ use std::time::{Duration, Instant};
 /// No call takes longer on a healthy repository; a hung file system must not hang the run.
 const TIME_LIMIT: Duration = Duration::from_mins(2);
 
+/// What lists names.
+const LIST: &str = "ls-files";
+
 /// How often it is asked whether anybody still waits.
 const SLICE: Duration = Duration::from_millis(100);
 
@@ -161,6 +164,23 @@ pub struct Listing {
     pub unlisted: Vec<Vec<u8>>,
 }
 
+/// What git says of the names in a working tree, not read yet.
+#[derive(Debug)]
+pub(super) struct Names {
+    /// Everything that it listed.
+    pub(super) output: Vec<u8>,
+    /// As in [`Listing`].
+    pub(super) unlisted: Vec<Vec<u8>>,
+}
+
+impl Names {
+    /// Reads it.
+    pub(super) fn listing(self) -> Result<Listing, GitError> {
+        let listing = parse_listing(&self.output).map_err(|message| GitError::Answer { command: LIST, message })?;
+        Ok(Listing { unlisted: self.unlisted, ..listing })
+    }
+}
+
 /// What the configuration says of how files of the working tree are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
@@ -246,13 +266,16 @@ impl Repository {
 
     /// What git tracks in the working tree, and what it neither tracks nor ignores.
     pub fn list(&self) -> Result<Listing, GitError> {
-        let command = "ls-files";
-        let answer = call(self.place(), command, &["-z", "-s", "-v", "-c", "-o", "--exclude-standard"])?;
+        self.names()?.listing()
+    }
+
+    /// The same, as git says it.
+    pub(super) fn names(&self) -> Result<Names, GitError> {
+        let answer = call(self.place(), LIST, &["-z", "-s", "-v", "-c", "-o", "--exclude-standard"])?;
         if !answer.success {
-            return Err(refusal(&self.top, command, &answer));
+            return Err(refusal(&self.top, LIST, &answer));
         }
-        let listing = parse_listing(&answer.stdout).map_err(|message| GitError::Answer { command, message })?;
-        Ok(Listing { unlisted: unlisted(&answer.stderr), ..listing })
+        Ok(Names { unlisted: unlisted(&answer.stderr), output: answer.stdout })
     }
 
     /// The sizes of objects, by their ids; git does not check them against the objects. None for what this clone has not.

@@ -18,12 +18,25 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// The trees of commits, by commit. What a commit's id stands for never changes.
 pub(super) type Trees = BTreeMap<String, Arc<[Committed]>>;
 
+/// What makes a whole snapshot the same as an earlier one, where none of its files was touched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Whole {
+    /// Of all that git says which decides what belongs to it.
+    pub(super) said: Digest,
+    /// The digest of all entries.
+    pub(super) tree: Digest,
+    /// Whether it differs from its commit.
+    pub(super) dirty: bool,
+}
+
 /// What is known from an earlier snapshot of the same folder.
 #[derive(Debug)]
 pub struct Memory {
     /// Sorted bytewise by path.
     entries: Vec<Arc<Entry>>,
     trees: Trees,
+    /// Where the entries are all there were.
+    whole: Option<Whole>,
     taken: SystemTime,
 }
 
@@ -32,6 +45,7 @@ pub struct Memory {
 pub(super) struct Known<'a> {
     entries: &'a [Arc<Entry>],
     pub(super) trees: Option<&'a Trees>,
+    pub(super) whole: Option<&'a Whole>,
     taken: SystemTime,
     /// Which of the entries show no sign of having been touched, as far as that was looked at.
     untouched: &'a [bool],
@@ -39,11 +53,28 @@ pub(super) struct Known<'a> {
 
 impl<'a> Known<'a> {
     pub(super) fn nothing() -> Self {
-        Self { entries: &[], trees: None, taken: UNIX_EPOCH, untouched: &[] }
+        Self { entries: &[], trees: None, whole: None, taken: UNIX_EPOCH, untouched: &[] }
     }
 
-    pub(super) fn new(entries: &'a [Arc<Entry>], trees: &'a Trees, taken: SystemTime) -> Self {
-        Self { entries, trees: Some(trees), taken, untouched: &[] }
+    pub(super) fn new(
+        entries: &'a [Arc<Entry>],
+        trees: &'a Trees,
+        whole: Option<&'a Whole>,
+        taken: SystemTime,
+    ) -> Self {
+        Self { entries, trees: Some(trees), whole, taken, untouched: &[] }
+    }
+
+    /// The whole snapshot once more, where not one of its entries was touched. Whether there are others is for the caller
+    /// to know.
+    pub(super) fn as_it_was(&self, untouched: &[bool], taken: SystemTime, commit: Option<String>) -> Option<Snapshot> {
+        let Whole { tree, dirty, .. } = self.whole?;
+        let same = untouched.iter().all(|same| *same) && !self.entries.iter().any(|e| e.stat.is_fresh(self.taken));
+        same.then(|| Snapshot {
+            trees: self.trees.cloned().unwrap_or_default(),
+            whole: self.whole.cloned(),
+            ..Snapshot::of_tree(self.entries.to_vec(), *tree, commit, Some(*dirty), taken)
+        })
     }
 
     /// The entry that was at this path, if it could not have been written again without its times moving.
@@ -77,7 +108,7 @@ impl<'a> Known<'a> {
 
 impl Memory {
     pub(super) fn known(&self) -> Known<'_> {
-        Known::new(&self.entries, &self.trees, self.taken)
+        Known::new(&self.entries, &self.trees, self.whole.as_ref(), self.taken)
     }
 
     /// Reads what [`Snapshot::remember`] gave.
@@ -102,7 +133,13 @@ impl Memory {
             }
             trees.insert(commit, tree.into());
         }
-        reader.0.is_empty().then_some(Self { entries, trees, taken })
+        let whole = if reader.flag()? {
+            let [said, tree] = [reader.digest()?, reader.digest()?];
+            Some(Whole { said, tree, dirty: reader.flag()? })
+        } else {
+            None
+        };
+        reader.0.is_empty().then_some(Self { entries, trees, whole, taken })
     }
 }
 
@@ -115,11 +152,12 @@ impl Snapshot {
         writer.u64(taken.as_secs());
         writer.u32(taken.subsec_nanos());
         let kept = |entry: &&Arc<Entry>| {
-            matches!(entry.kind, Kind::File | Kind::Executable)
+            matches!(entry.kind, Kind::File | Kind::Executable | Kind::Symlink)
                 && u64::try_from(entry.stat.size) == Ok(entry.size)
                 && !entry.stat.is_fresh(self.taken)
         };
         let kept: Vec<&Arc<Entry>> = self.entries.iter().filter(kept).collect();
+        let whole = self.whole.as_ref().filter(|_| kept.len() == self.entries.len());
         writer.count(kept.len())?;
         for entry in kept {
             writer.entry(entry)?;
@@ -133,6 +171,12 @@ impl Snapshot {
                 writer.u32(entry.mode);
                 writer.id(entry.id);
             }
+        }
+        writer.0.push(whole.is_some().into());
+        if let Some(Whole { said, tree, dirty }) = whole {
+            writer.0.extend(said.as_bytes());
+            writer.0.extend(tree.as_bytes());
+            writer.0.push((*dirty).into());
         }
         Some(writer.0)
     }
@@ -175,6 +219,9 @@ impl Writer {
         self.u64(inode);
         self.u64(device);
         self.u32(mode);
+        if entry.kind == Kind::Symlink {
+            self.bytes(&entry.text)?;
+        }
         self.0.extend_from_slice(entry.digest.as_bytes());
         for id in [entry.id, entry.blob] {
             self.0.push(id.is_some().into());
@@ -260,6 +307,10 @@ impl<'a> Reader<'a> {
         self.take(count)
     }
 
+    fn digest(&mut self) -> Option<Digest> {
+        self.array().map(|bytes: [u8; 32]| Digest::from_hash(bytes.into()))
+    }
+
     fn id(&mut self) -> Option<ObjectId> {
         let count = self.u8()?;
         ObjectId::new(self.take(count.into())?)
@@ -271,7 +322,9 @@ impl<'a> Reader<'a> {
         let (modified, changed) = ((self.i64()?, self.i64()?), (self.i64()?, self.i64()?));
         let (inode, device, mode) = (self.u64()?, self.u64()?, self.u32()?);
         let stat = StatKey { size, modified, changed, inode, device, mode };
-        let digest = Digest::from_hash(self.array()?.into());
+        let kind = stat.kind_of_entry();
+        let text = if kind == Kind::Symlink { self.bytes()?.to_vec() } else { Vec::new() };
+        let digest = self.digest()?;
         let id = if self.flag()? { Some(self.id()?) } else { None };
         let blob = if self.flag()? { Some(self.id()?) } else { None };
         let tracked = self.flag()?;
@@ -283,11 +336,11 @@ impl<'a> Reader<'a> {
         let pieces = self.take(count.checked_mul(32)?)?.as_chunks().0.to_vec();
         Some(Entry {
             path,
-            kind: stat.kind(),
+            kind,
             size: u64::try_from(size).ok()?,
             digest,
             tracked,
-            text: Vec::new(),
+            text,
             pieces: Pieces::new(pieces),
             blob,
             id,

@@ -38,3 +38,6 @@ pub use pieces::Pieces;
 pub use revision::{Objects, Revision, kind_of_mode};
 pub use snapshot::{Snapshot, Workspace};
 pub use specification::{Specification, spec_digest};
+
+#[cfg(test)]
+mod unchanged;

@@ -1,20 +1,22 @@
 //! The snapshot: path, kind and content digest of every entry, taken once, in one order.
 
 use super::beneath::Root;
-use super::collect::{Collected, Exclude, Names, Source};
+use super::collect::{Collected, Exclude, Source};
 use super::difference;
 use super::entry::{Entry, Kind, tree_digest};
 use super::error::SnapshotError;
-use super::git::{GitError, Repository};
+use super::git::{GitError, Names, Repository};
 use super::look::{self, look_at_all};
-use super::memory::{Known, Memory, Trees};
+use super::memory::{Known, Memory, Trees, Whole};
 use super::patience::Patience;
-use crate::model::{Digest, Remark};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::model::{Context, Digest, Encoder, Remark};
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::thread::ScopedJoinHandle;
 use std::time::{Instant, SystemTime};
 
 /// Where a subject is taken from.
@@ -51,7 +53,9 @@ pub struct Snapshot {
     pub(super) dirty_inside: BTreeSet<Vec<u8>>,
     /// The trees of the commits that are checked out.
     pub(super) trees: Trees,
-    /// Whether something had to be read for it that was not known before.
+    /// What says, while no file is touched, that another snapshot would be this one.
+    pub(super) whole: Option<Whole>,
+    /// Whether there is something in it that was not known before.
     pub(super) learnt: bool,
     pub(super) taken: SystemTime,
 }
@@ -77,7 +81,7 @@ impl Workspace {
     /// Takes the subject. Files of `previous` that were not touched since are not read again.
     pub fn snapshot(&self, previous: Option<&Snapshot>) -> Result<Snapshot, SnapshotError> {
         std::thread::scope(|scope| {
-            let names = self.repository.as_ref().map(|repository| scope.spawn(|| repository.list()));
+            let names = self.repository.as_ref().map(|repository| scope.spawn(|| repository.names()));
             self.take(previous.map_or_else(Known::nothing, Snapshot::known), names)
         })
     }
@@ -86,31 +90,45 @@ impl Workspace {
     /// git lists names.
     pub fn snapshot_with(&self, recall: impl FnOnce() -> Option<Memory>) -> Result<Snapshot, SnapshotError> {
         std::thread::scope(|scope| {
-            let names = self.repository.as_ref().map(|repository| scope.spawn(|| repository.list()));
+            let names = self.repository.as_ref().map(|repository| scope.spawn(|| repository.names()));
             let memory = recall();
             self.take(memory.as_ref().map_or_else(Known::nothing, Memory::known), names)
         })
     }
 
-    fn take(&self, known: Known<'_>, names: Option<Names<'_>>) -> Result<Snapshot, SnapshotError> {
+    fn take(&self, known: Known<'_>, names: Option<Listed<'_>>) -> Result<Snapshot, SnapshotError> {
         let clock = Instant::now();
         let taken = SystemTime::now();
         let learnt = AtomicBool::new(false);
         let mut collected = Collected::new(known, &self.exclude, &self.patience);
         let root = Root::open(&self.root).map_err(|source| SnapshotError::Read { path: ".".to_owned(), source })?;
+        let mut said = None;
         let untouched = std::thread::scope(|scope| -> Result<_, SnapshotError> {
             let untouched = scope.spawn(|| look::untouched(&root, known));
-            match &self.repository {
-                Some(repository) => collected.repository(repository, &self.below, b"", names)?,
-                None => collected.folder(&self.root, b"", true)?,
+            let names = names.map(joined).transpose()?;
+            said = names.as_ref().and_then(|names| self.saying(names));
+            if said.is_some() && said == known.whole.map(|whole| whole.said) {
+                let untouched = joined(untouched);
+                if let Some(snapshot) = known.as_it_was(&untouched, taken, self.commit()) {
+                    return Ok(Untouched::All(snapshot));
+                }
+                self.collect(&mut collected, names)?;
+                return Ok(Untouched::Some(untouched));
             }
-            // A panic of the thread is a bug, and is shown as one.
-            Ok(untouched.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            self.collect(&mut collected, names)?;
+            Ok(Untouched::Some(joined(untouched)))
         })?;
+        let untouched = match untouched {
+            Untouched::All(snapshot) => {
+                tracing::debug!(entries = snapshot.entries.len(), elapsed = ?clock.elapsed(), "nothing was touched");
+                return Ok(snapshot);
+            }
+            Untouched::Some(untouched) => untouched,
+        };
         let known = known.seen(&untouched);
         collected.candidates.sort_by(|a, b| a.path.cmp(&b.path));
         let mut looked = look_at_all(&root, &collected.candidates, known, &learnt, &self.patience)?;
-        let unproven = difference::settle(&root, &collected, &mut looked, &learnt)?;
+        let settled = difference::settle(&root, &collected, &mut looked, &learnt)?;
         let mut dirty = std::mem::take(&mut collected.dirty);
         let mut entries = Vec::with_capacity(looked.len());
         for (candidate, looked) in collected.candidates.iter().zip(looked) {
@@ -124,17 +142,66 @@ impl Workspace {
             }
             entries.push(entry);
         }
-        let commit = self.repository.as_ref().and_then(|repository| repository.commit.clone());
-        let snapshot = Snapshot::new(entries, commit, self.repository.is_some().then_some(!dirty.is_empty()), taken);
+        let snapshot =
+            Snapshot::new(entries, self.commit(), self.repository.is_some().then_some(!dirty.is_empty()), taken);
+        let plain = |entry: &Entry| matches!(entry.kind, Kind::File | Kind::Executable | Kind::Symlink);
+        // Where names and files alone made it what it is: a name that has no file can get one while no other is touched.
+        let whole = collected.sources.len() == 1
+            && !settled.asked
+            && snapshot.entries.len() == collected.candidates.len()
+            && snapshot.iter().all(plain);
+        let whole = said.filter(|_| whole).map(|said| Whole { said, tree: snapshot.tree, dirty: !dirty.is_empty() });
         let dirty: Vec<&[u8]> = dirty.iter().filter_map(|at| Some(collected.sources.get(*at)?.at.as_slice())).collect();
         let within =
             |at: &[u8], outer: &[u8]| at.strip_prefix(outer).is_some_and(|rest| matches!(rest, [] | [b'/', ..]));
         let differs = |outer: &&Source| !outer.at.is_empty() && dirty.iter().any(|at| within(at, &outer.at));
         let dirty_inside = collected.sources.iter().filter(differs).map(|source| source.at.clone()).collect();
-        let learnt = learnt.into_inner() || known.trees.is_none_or(|known| !known.keys().eq(collected.trees.keys()));
+        let learnt = learnt.into_inner()
+            || known.trees.is_none_or(|known| !known.keys().eq(collected.trees.keys()))
+            || (whole.is_some() && whole.as_ref() != known.whole);
         tracing::debug!(entries = snapshot.entries.len(), learnt, elapsed = ?clock.elapsed(), "snapshot");
-        Ok(Snapshot { unproven, dirty_inside, trees: collected.trees, learnt, ..snapshot })
+        let unproven = settled.unproven;
+        Ok(Snapshot { unproven, dirty_inside, trees: collected.trees, whole, learnt, ..snapshot })
     }
+
+    fn collect(&self, collected: &mut Collected<'_>, names: Option<Names>) -> Result<(), SnapshotError> {
+        match &self.repository {
+            Some(repository) => collected.repository(repository, &self.below, b"", names),
+            None => collected.folder(&self.root, b"", true),
+        }
+    }
+
+    fn commit(&self) -> Option<String> {
+        self.repository.as_ref().and_then(|repository| repository.commit.clone())
+    }
+
+    /// Everything that decides which entries there are and what the commit has of them: what git says of the names, what it
+    /// is asked about, and the commit. None where something else does too.
+    fn saying(&self, names: &Names) -> Option<Digest> {
+        if self.exclude.0.is_some() || !names.unlisted.is_empty() {
+            return None;
+        }
+        let mut encoder = Encoder::new();
+        encoder.bytes(&self.below).text(self.repository.as_ref()?.commit.as_deref().unwrap_or_default());
+        encoder.bytes(&names.output);
+        Some(encoder.finish(Context::Names))
+    }
+}
+
+/// Git, listing the names of a repository meanwhile.
+type Listed<'scope> = ScopedJoinHandle<'scope, Result<Names, GitError>>;
+
+/// Which of what is known was not touched.
+enum Untouched {
+    /// All of it, and there is nothing else: this is the snapshot.
+    All(Snapshot),
+    /// One answer for each.
+    Some(Vec<bool>),
+}
+
+/// What came of a thread. A panic of it is a bug, and is shown as one.
+fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 impl Snapshot {
@@ -145,8 +212,20 @@ impl Snapshot {
         dirty: Option<bool>,
         taken: SystemTime,
     ) -> Self {
+        let tree = tree_digest(&entries);
+        Self::of_tree(entries, tree, commit, dirty, taken)
+    }
+
+    /// The same, whose digest is known.
+    pub(super) fn of_tree(
+        entries: Vec<Arc<Entry>>,
+        tree: Digest,
+        commit: Option<String>,
+        dirty: Option<bool>,
+        taken: SystemTime,
+    ) -> Self {
         Self {
-            tree: tree_digest(&entries),
+            tree,
             entries,
             commit,
             dirty,
@@ -154,13 +233,14 @@ impl Snapshot {
             unproven: Vec::new(),
             dirty_inside: BTreeSet::new(),
             trees: Trees::new(),
+            whole: None,
             learnt: false,
             taken,
         }
     }
 
     fn known(&self) -> Known<'_> {
-        Known::new(&self.entries, &self.trees, self.taken)
+        Known::new(&self.entries, &self.trees, self.whole.as_ref(), self.taken)
     }
 
     /// Every file of a folder that is no subject: nothing in it is ignored.
@@ -209,17 +289,25 @@ impl Snapshot {
     /// The paths that differ between two snapshots of one folder, sorted.
     pub fn moved(&self, later: &Self) -> Vec<String> {
         let same = |a: &Entry, b: &Entry| a.kind == b.kind && a.digest == b.digest && a.tracked == b.tracked;
-        let mut all: BTreeMap<&[u8], (Option<&Entry>, Option<&Entry>)> = BTreeMap::new();
-        for entry in &self.entries {
-            all.entry(&entry.path).or_default().0 = Some(entry);
+        let mut moved = Vec::new();
+        let mut name = |entry: &Entry| moved.push(String::from_utf8_lossy(&entry.path).into_owned());
+        let (mut before, mut after) = (self.entries.iter().peekable(), later.entries.iter().peekable());
+        loop {
+            let order = match (before.peek(), after.peek()) {
+                (None, None) => return moved,
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (Some(one), Some(other)) => one.path.cmp(&other.path),
+            };
+            let one = before.next_if(|_| order != Ordering::Greater);
+            let other = after.next_if(|_| order != Ordering::Less);
+            match (one, other) {
+                // What was not touched is the very same.
+                (Some(one), Some(other)) if Arc::ptr_eq(one, other) || same(one, other) => {}
+                (Some(gone), _) => name(gone),
+                (None, Some(new)) => name(new),
+                (None, None) => return moved,
+            }
         }
-        for entry in &later.entries {
-            all.entry(&entry.path).or_default().1 = Some(entry);
-        }
-        let moved = |(path, pair): (&[u8], (Option<&Entry>, Option<&Entry>))| match pair {
-            (Some(a), Some(b)) if same(a, b) => None,
-            _ => Some(String::from_utf8_lossy(path).into_owned()),
-        };
-        all.into_iter().filter_map(moved).collect()
     }
 }
