@@ -110,7 +110,8 @@ fn each(project: &Project, folder: &str, options: &[&str]) -> String {
     for option in options {
         let arguments: Vec<&str> = ["-C", folder, "verify"].into_iter().chain(option.split_whitespace()).collect();
         let ran = project.run(&arguments);
-        shown.push_str(&format!("== {option}\n{}exit code {}\n", ran.shown(), ran.code.unwrap()));
+        let heading = format!("== verify {option}");
+        shown.push_str(&format!("{}\n{}exit code {}\n", heading.trim_end(), ran.shown(), ran.code.unwrap()));
     }
     shown
 }

@@ -110,7 +110,7 @@ impl Workspace {
             if said.is_some() && said == known.whole.map(|whole| whole.said) {
                 let untouched = joined(untouched);
                 if let Some(snapshot) = known.as_it_was(&untouched, taken, self.commit()) {
-                    return Ok(Untouched::All(snapshot));
+                    return Ok(Untouched::All(snapshot.into()));
                 }
                 self.collect(&mut collected, names)?;
                 return Ok(Untouched::Some(untouched));
@@ -121,7 +121,7 @@ impl Workspace {
         let untouched = match untouched {
             Untouched::All(snapshot) => {
                 tracing::debug!(entries = snapshot.entries.len(), elapsed = ?clock.elapsed(), "nothing was touched");
-                return Ok(snapshot);
+                return Ok(*snapshot);
             }
             Untouched::Some(untouched) => untouched,
         };
@@ -194,7 +194,7 @@ type Listed<'scope> = ScopedJoinHandle<'scope, Result<Names, GitError>>;
 /// Which of what is known was not touched.
 enum Untouched {
     /// All of it, and there is nothing else: this is the snapshot.
-    All(Snapshot),
+    All(Box<Snapshot>),
     /// One answer for each.
     Some(Vec<bool>),
 }
