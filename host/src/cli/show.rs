@@ -79,20 +79,21 @@ fn header(record: &Record, store: &Store) -> Result<String, CliError> {
     line("started", &record.started);
     line("scenario", record.verdict.scenario.as_str());
     line("tree", &format!("{} ({})", record.verdict.subject.tree, record.tree));
-    let dirty = if record.dirty == Some(true) { ", and the working tree differs from it" } else { "" };
+    let dirty = match (record.dirty, record.staged) {
+        (Some(true), true) => ", and the index, which was verified, differs from it",
+        (Some(true), false) => ", and the working tree differs from it",
+        (Some(false) | None, _) => "",
+    };
     line("commit", &record.verdict.subject.commit.as_ref().map_or("none".to_owned(), |id| format!("{id}{dirty}")));
     if let Some(base) = &record.verdict.subject.base {
         line("base", base);
     }
-    if let (Some(spec), Some(version)) = (&record.verdict.subject.spec, record.spec_version) {
-        line("spec", &format!("{version}, {}", spec.digest));
+    if let Some(spec) = &record.verdict.subject.spec {
+        let version = record.spec_version.map(|version| format!("{version}, ")).unwrap_or_default();
+        line("spec", &format!("{version}{}", spec.digest));
     }
     for pack in &record.packs {
         line("pack", &format!("{} {}, {}", pack.name, pack.version, pack.digest));
-    }
-    if let Some(spec) = &record.verdict.subject.spec {
-        let version = record.spec_version.map(|version| format!(", {version}")).unwrap_or_default();
-        line("spec", &format!("{}{version}", spec.digest));
     }
     if record.verdict.is_scoped() {
         // Whoever asks for the newest run may have meant the newest one that is a gate.

@@ -20,8 +20,11 @@ use std::time::Instant;
 /// How often the tree is taken again when its configuration changed between reading and taking it.
 const ATTEMPTS: usize = 3;
 
-/// Files of a specification that a message names.
+/// Files that a message names.
 const NAMED: usize = 5;
+
+/// The index that git commits, for its hooks. It is asked for only where the index is what is verified.
+const INDEX_VARIABLE: &str = "GIT_INDEX_FILE";
 
 /// A subject and the configuration that is part of it.
 pub(super) struct Taken {
@@ -117,6 +120,7 @@ fn objects(
                 .hint(prepare::A_CLONE);
         }
         CliError::usage(format!("{what}, and there is no repository here"))
+            .hint("run it in a repository, or leave it out to verify the files of this folder")
     };
     let found = config::discover(folder).map_err(|error| failed(&error))?;
     let root = match found.as_deref().and_then(Path::parent) {
@@ -128,9 +132,16 @@ fn objects(
     let revision = match name {
         Some(name) => workspace
             .revision(&commit(repository, name)?.ok_or_else(|| CliError::usage(no_commit(name)).hint(NO_COMMIT))?)?,
-        None => workspace.staged()?,
+        None => workspace.staged(std::env::var_os(INDEX_VARIABLE).filter(|named| !named.is_empty()).as_deref())?,
     };
     let revision = revision.ok_or_else(no_repository)?;
+    for path in revision.intended.iter().take(NAMED) {
+        let path = String::from_utf8_lossy(path).escape_debug().to_string();
+        printer.note(&format!("note: {path} is only meant to be added, so a commit of the index would not have it"));
+    }
+    if let Some(more) = revision.intended.len().checked_sub(NAMED).filter(|more| *more > 0) {
+        printer.note(&format!("note: so are {more} more"));
+    }
     let shown = format!("{}:{}", name.unwrap_or_default(), config::CONFIG_NAME);
     let Some(entry) = revision.entry(config::CONFIG_NAME.as_bytes()) else {
         let title = format!("{} has no {} in this folder", name.unwrap_or("the index"), config::CONFIG_NAME);

@@ -38,8 +38,12 @@ pub(super) fn verify(folder: &Path, options: &Verify, printer: &Printer) -> Resu
     let spec = taken.spec().map_err(|error| budget.judge(error))?;
     let base = taken.base(scenario, options, printer).map_err(|error| budget.judge(error))?;
     if request.changed && base.is_none() {
-        return Err(CliError::usage("`--changed` compares with a base, and there is none")
-            .hint("name one with `--base origin/main`, or as `base` of the scenario"));
+        let hint = if workspace.repository.is_some() {
+            "name one with `--base origin/main`, or as `base` of the scenario"
+        } else {
+            "there is no repository here: run it in one, or leave `--changed` out"
+        };
+        return Err(CliError::usage("`--changed` compares with a base, and there is none").hint(hint));
     }
     let branch = taken.branch()?;
     let looked = Instant::now();
@@ -94,6 +98,7 @@ pub(super) fn verify(folder: &Path, options: &Verify, printer: &Printer) -> Resu
         logs: &place.logs,
         engine: format!("probity {}, {}", env!("CARGO_PKG_VERSION"), crate::worker::engine_id()),
         host: system::host_name(),
+        staged: options.staged,
         started,
         clock,
     };

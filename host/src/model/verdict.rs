@@ -296,8 +296,11 @@ pub struct Record {
     pub tree: String,
     /// Where: the host's name.
     pub host: String,
-    /// Whether the working tree differed from the commit. None outside version control.
+    /// Whether what was verified, the working tree or the index, differed from the commit. None outside version control.
     pub dirty: Option<bool>,
+    /// Whether it was the index. Absent where it was not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub staged: bool,
     /// The version of the specification, where there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spec_version: Option<SpecVersion>,

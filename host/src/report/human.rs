@@ -192,9 +192,13 @@ impl Human {
             let _ = writeln!(text, "{known} {findings} known in the base {base}, not counted as a failure");
         }
         if record.dirty == Some(true) {
-            let what = match &verdict.subject.commit {
-                Some(_) => "dirty: the working tree differs from its commit, so this says nothing of the commit",
-                None => "dirty: nothing is committed yet, so this is about the working tree alone",
+            let what = match (&verdict.subject.commit, record.staged) {
+                (Some(_), false) => {
+                    "dirty: the working tree differs from its commit, so this says nothing of the commit"
+                }
+                (None, false) => "dirty: nothing is committed yet, so this is about the working tree alone",
+                (Some(_), true) => "staged: the index differs from the commit, and this is about what is staged",
+                (None, true) => "staged: nothing is committed yet, and this is about what is staged",
             };
             let _ = writeln!(text, "{what}");
         }

@@ -60,6 +60,8 @@ pub struct Surroundings<'a> {
     pub engine: String,
     /// This host's name.
     pub host: String,
+    /// Whether the subject is an index.
+    pub staged: bool,
     /// When it all began, with looking at the tree: RFC 3339, UTC, milliseconds.
     pub started: String,
     /// The same, to measure from.
@@ -141,6 +143,7 @@ pub fn execute(
         tree: around.workspace.root.to_string_lossy().into_owned(),
         host: around.host.clone(),
         dirty: around.snapshot.dirty,
+        staged: around.staged,
         spec_version: around.spec.map(|spec| spec.version),
         open,
         unproven,
