@@ -662,6 +662,7 @@ fn a_claim_is_whatever_folder_the_caller_gives() {
         logs: &store::Logs::create(&state, &name).unwrap(),
         engine: String::new(),
         host: String::new(),
+        secrets: model::Secrets::default(),
         staged: false,
         started: String::new(),
         clock: std::time::Instant::now(),

@@ -96,8 +96,13 @@ fn tree(folder: &Path, options: &Verify, user: &User, budget: &Budget, printer: 
         match snapshot.entry(config::CONFIG_NAME.as_bytes()) {
             Some(entry) if entry.kind == Kind::Symlink => return Err(linked(config::CONFIG_NAME)),
             Some(entry) if entry.digest != Digest::of(project.config.source.text.as_bytes()) => {}
-            // An ignored configuration is no part of the tree, and still the one that was asked for.
-            Some(_) | None => return Ok(Taken { project, workspace, snapshot }),
+            Some(_) => return Ok(Taken { project, workspace, snapshot }),
+            // An ignored configuration is no part of the tree, and still the one that was asked for: what it says is not
+            // what the commit says.
+            None => {
+                let snapshot = snapshot.judged_by_another(config::CONFIG_NAME);
+                return Ok(Taken { project, workspace, snapshot });
+            }
         }
     }
     Err(CliError::trouble("probity.toml changes faster than it can be read").hint("run probity when it is at rest"))

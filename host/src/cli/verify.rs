@@ -32,8 +32,15 @@ pub(super) fn verify(folder: &Path, options: &Verify, printer: &Printer) -> Resu
     let user = prepare::user(printer)?;
     let taken = take(folder, options, &user, &budget, printer).map_err(|error| budget.judge(error))?;
     let Taken { project, workspace, snapshot } = &taken;
+    let secrets = prepare::secrets(&project.config);
+    printer.keep(secrets.clone());
+    if snapshot.entries.is_empty() {
+        printer.note("note: the subject is empty: nothing here is tracked, and everything is ignored");
+    }
     let scenario = prepare::scenario(&project.config, &options.scenario)?;
-    let request = prepare::request(scenario, options)?;
+    let mut request = prepare::request(scenario, options)?;
+    // A reason is kept and shown as it is given.
+    request.not_applicable = request.not_applicable.map(|reason| printer.concealed(&reason));
     prepare::within_ceilings(project, scenario, &user, printer)?;
     let spec = taken.spec().map_err(|error| budget.judge(error))?;
     let base = taken.base(scenario, options, printer).map_err(|error| budget.judge(error))?;
@@ -74,12 +81,10 @@ pub(super) fn verify(folder: &Path, options: &Verify, printer: &Printer) -> Resu
     let packs = prepare::packs(&taken, &chosen, &host, printer)?;
     let resolved = prepare::resolve(project, &chosen, &packs, printer)?;
     let plan = plan::plan(&project.config, scenario, about, &request, &resolved, prepare::environment);
-    let secrets = plan.secrets();
     for name in secrets.too_short() {
         printer
             .note(&format!("note: the value of {name} is too short to be found in output, so it is not kept secret"));
     }
-    printer.keep(secrets);
     let place = Place::open(workspace)?;
     if let (None, Some(bytes), Some(memory)) = (&place.trouble, snapshot.remember(), prepare::memory(workspace)) {
         memory.keep(&bytes);
@@ -98,6 +103,7 @@ pub(super) fn verify(folder: &Path, options: &Verify, printer: &Printer) -> Resu
         logs: &place.logs,
         engine: format!("probity {}, {}", env!("CARGO_PKG_VERSION"), crate::worker::engine_id()),
         host: system::host_name(),
+        secrets,
         staged: options.staged,
         started,
         clock,

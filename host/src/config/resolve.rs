@@ -34,9 +34,8 @@ pub(super) fn resolve(
     let found = &mut diagnostics;
     let packs = file.packs.iter().filter_map(|file| pack::resolve(file, found));
     let packs = packs.map(|pack| (pack.name.clone(), pack)).collect();
-    // What the project marks stands in the place of what the user's file marks.
-    let beneath = if file.verify.secrets.is_some() { &[][..] } else { user.verify.secrets.as_slice() };
-    let marked = Marked::new(file, beneath);
+    // What the user's file marks is secret whatever the project says.
+    let marked = Marked::new(file, &user.verify.secrets);
     let (mut checks, timeout, jobs) = verify::resolve(file, user, &marked, found);
     let names = file.packs.iter().map(|pack| pack.name.value.as_str()).collect();
     let declared = Packs { names, unreadable: &file.unreadable };
@@ -67,7 +66,7 @@ pub(super) fn resolve(
             .push(Diagnostic::whole("there are no checks").help(format!("say what to run, for example:\n\n{EXAMPLE}")));
     }
     if diagnostics.is_empty() {
-        Ok(Config { source, exclude, packs, checks, scenarios, capabilities, spec })
+        Ok(Config { source, exclude, packs, checks, scenarios, capabilities, spec, marked: marked.names() })
     } else {
         Err(Invalid { source, diagnostics })
     }

@@ -15,14 +15,11 @@ use crate::config::{self, Body, Check, Command, Config, Globs, Logic, Scenario, 
 use crate::guest::Limits;
 use crate::model::{
     Capability, CapabilityName, Change, ChangeKind, CheckId, CheckInfo, CheckKind, Context, Deselected, Digest,
-    Encoder, Entry, EntryKind, EnvironmentMode, Mount, PackName, Passed, PlanRow, Probe, ScenarioName, Scope, Secrets,
-    Severity,
+    Encoder, Entry, EntryKind, EnvironmentMode, Mount, PackName, Passed, PlanRow, Probe, ScenarioName, Scope, Severity,
 };
 use crate::native::{Environment, with_passed};
 use crate::subject::{Kind, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 use touched::Touched;
 
@@ -45,19 +42,6 @@ pub struct Plan {
     pub not_applicable: Option<String>,
     /// In declared order.
     pub units: Vec<Unit>,
-}
-
-impl Plan {
-    /// The values that nobody is to see: of all variables that any of its commands marks.
-    pub fn secrets(&self) -> Secrets {
-        let commands = self.units.iter().filter_map(|unit| match &unit.work {
-            Work::Command { environment, secrets, .. } => Some((environment, secrets)),
-            Work::Logic { .. } | Work::Nothing(_) => None,
-        });
-        Secrets::new(commands.flat_map(|(environment, secrets)| {
-            secrets.iter().filter_map(|name| Some((name.as_str(), environment.get(OsStr::new(name))?.as_bytes())))
-        }))
-    }
 }
 
 /// One check, ready to be carried out.
@@ -97,8 +81,6 @@ pub enum Work {
         files: Option<Vec<String>>,
         /// What was passed, as the record says it.
         passed: Passed,
-        /// The names of variables that are secret.
-        secrets: Vec<String>,
         /// Exit codes that mean that something is missing here.
         gap_exit: Vec<u8>,
     },
@@ -390,7 +372,6 @@ fn command_unit(
             },
             environment,
             files: files.map(|files| names(files, &command.tests, snapshot)),
-            secrets: command.secrets.clone(),
             gap_exit: command.gap_exit.clone(),
         },
     }

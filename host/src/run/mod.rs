@@ -60,6 +60,8 @@ pub struct Surroundings<'a> {
     pub engine: String,
     /// This host's name.
     pub host: String,
+    /// The values that nobody is to see.
+    pub secrets: Secrets,
     /// Whether the subject is an index.
     pub staged: bool,
     /// When it all began, with looking at the tree: RFC 3339, UTC, milliseconds.
@@ -85,7 +87,7 @@ pub fn execute(
         around,
         deadline: around.workspace.patience.deadline(),
         sources: Arc::new(sources),
-        secrets: plan.secrets(),
+        secrets: around.secrets.clone(),
         fail_on: plan.fail_on,
     };
     sink(&Event::RunStarted {
@@ -128,6 +130,13 @@ pub fn execute(
     let mut unnamed = Unnamed::default();
     let (mut open, mut hidden) = (around.snapshot.open(), around.snapshot.hidden());
     let mut unproven = around.snapshot.unproven.clone();
+    let conceal = |text: &mut String| *text = shared.secrets.conceal(text);
+    for remark in open.iter_mut().chain(&mut hidden).chain(&mut unproven) {
+        conceal(&mut remark.path);
+        conceal(&mut remark.why);
+    }
+    let mut capabilities = around.capabilities.known();
+    capabilities.iter_mut().filter_map(|capability| capability.why.as_mut()).for_each(conceal);
     cut(&mut moved, &mut unnamed.moved);
     cut(&mut open, &mut unnamed.open);
     cut(&mut unproven, &mut unnamed.unproven);
@@ -151,7 +160,7 @@ pub fn execute(
         hidden,
         unnamed,
         packs: around.packs.iter().map(|(name, pack)| used(name, pack)).collect(),
-        capabilities: around.capabilities.known(),
+        capabilities,
         jobs: Some(plan.jobs).filter(|jobs| *jobs > 1),
         engine: around.engine.clone(),
         rows: records,
