@@ -5,7 +5,7 @@ use super::error::CliError;
 use super::prepare::{self, Project};
 use super::printer::Printer;
 use crate::config::{self, Config, ConfigError, Diagnostic, Globs, Scenario, User};
-use crate::model::Digest;
+use crate::model::{Digest, NamedBase};
 use crate::plan::Base;
 use crate::run::Sources;
 use crate::subject::git::{GitError, Repository};
@@ -236,8 +236,8 @@ impl Taken {
             told(&title, "name another base; a shallow clone may have to fetch its history")
         };
         let own = self.snapshot.commit.as_deref().and_then(ObjectId::of_commit).ok_or_else(no_base)?;
-        let named = ObjectId::of_commit(&named).ok_or_else(no_base)?;
-        let base = repository.merge_base(own, named)?.ok_or_else(no_base)?.named();
+        let id = ObjectId::of_commit(&named).ok_or_else(no_base)?;
+        let base = repository.merge_base(own, id)?.ok_or_else(no_base)?.named();
         let Some(revision) = self.workspace.revision(&base)? else { return Ok(None) };
         let trouble = |error: std::io::Error| CliError::trouble(format!("cannot read the tree: {error}"));
         let sources = Sources::new(&self.snapshot, &self.workspace.root, Some(repository)).map_err(trouble)?;
@@ -245,7 +245,7 @@ impl Taken {
             // Only files of the size of another one are asked for, and what cannot be read is no unchanged file.
             sources.read(entry, 0, usize::try_from(entry.size).ok()?).ok()
         });
-        Ok(Some(Base { revision, changes }))
+        Ok(Some(Base { named: NamedBase { name: name.clone(), commit: named }, revision, changes }))
     }
 
     /// The specification as it was committed. Refused while it is another one in the tree.

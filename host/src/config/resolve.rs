@@ -24,6 +24,9 @@ use std::time::Duration;
 /// The scenario that runs when none is named.
 pub(super) const DEFAULT: &str = "default";
 
+/// The output of a check is in `ID.log`, and that of all of them in the file of this name.
+const TAKEN: &str = "verify";
+
 /// Checks the file and gives its meaning, or all mistakes: those of reading first, and those found here.
 pub(super) fn resolve(
     file: &File,
@@ -121,7 +124,16 @@ fn check(
     marked: &Marked<'_>,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Option<Check> {
-    let id = names::id("check", &file.id, diagnostics);
+    let id = names::id("check", &file.id, diagnostics).filter(|id: &CheckId| {
+        let free = id.as_str() != TAKEN;
+        if !free {
+            let title = format!("{} cannot be the name of a check", quote(TAKEN));
+            let diagnostic = Diagnostic::new(file.id.span.clone(), title);
+            let diagnostic = diagnostic.label("the output of all checks together has that name");
+            diagnostics.push(diagnostic.help("write for example `verify-all`"));
+        }
+        free
+    });
     let timeout = get(file.timeout.as_ref()).and_then(|timeout| duration(timeout, diagnostics));
     let after = get(file.after.as_ref()).map_or(Some(Vec::new()), |after| members(&after.value, known, diagnostics));
     let needs = get(file.needs.as_ref()).map_or(Some(Vec::new()), |needs| needed(&needs.value, known, diagnostics));

@@ -63,6 +63,8 @@ pub struct Unit {
     pub allow_empty: bool,
     /// What to do.
     pub work: Work,
+    /// For people: more of why it is not among those to run, where there is more to say.
+    pub note: Option<String>,
     /// What the verdict says of it.
     pub row: PlanRow,
 }
@@ -220,8 +222,12 @@ pub fn plan(
     let touched = about.base.filter(|_| request.changed).map(|base| Touched::of(base, about.snapshot));
     let checks = selected(config, scenario, &about, request).into_iter();
     let units = checks.filter_map(|(check, why)| match (&check.body, why) {
-        (Body::Command(_), Some(why)) => Some(no_unit(check, CheckKind::Command, why)),
-        (Body::Logic(_), Some(why)) => Some(no_unit(check, CheckKind::Logic, why)),
+        (Body::Command(_), Some(why)) => {
+            Some(Unit { note: about.note(check, why), ..no_unit(check, CheckKind::Command, why) })
+        }
+        (Body::Logic(_), Some(why)) => {
+            Some(Unit { note: about.note(check, why), ..no_unit(check, CheckKind::Logic, why) })
+        }
         (Body::Command(command), None) => {
             let (snapshot, key) = (about.snapshot, about.key.as_ref());
             let needs = needs(config, check);
@@ -254,6 +260,7 @@ fn no_unit(check: &Check, kind: CheckKind, why: Deselected) -> Unit {
         allow_empty: check.allow_empty,
         needs: BTreeMap::new(),
         work: Work::Nothing(kind),
+        note: None,
         row: PlanRow { id: check.id.clone(), deselected: Some(why), definition: None, files: None, baseline: false },
     }
 }
@@ -357,6 +364,7 @@ fn command_unit(
         blocking: check.blocking,
         timeout: check.timeout,
         allow_empty: check.allow_empty,
+        note: None,
         row: PlanRow {
             id: check.id.clone(),
             deselected: None,
@@ -471,6 +479,7 @@ fn logic_unit(
         blocking: check.blocking,
         timeout: check.timeout,
         allow_empty: check.allow_empty,
+        note: None,
         work: Work::Logic {
             pack: logic.pack.clone(),
             check: Box::new(resolved.info.clone()),

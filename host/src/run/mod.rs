@@ -20,8 +20,9 @@ pub use sources::Sources;
 
 use crate::guest::Pack;
 use crate::model::{
-    CheckKind, CheckOutcome, Class, Digest, ErrorKind, Event, Exit, PackName, Passed, Record, RecordRow, Row, RunId,
-    RunOutcome, Secrets, Seen, Severity, SkipReason, Spec, Subject, Unnamed, UsedPack, VERDICT_SCHEMA, Verdict,
+    CheckInfo, CheckKind, CheckOutcome, Class, Digest, ErrorKind, Event, Exit, NamedBase, PackName, Passed, Record,
+    RecordRow, Row, RunId, RunOutcome, Secrets, Seen, Severity, SkipReason, Spec, Subject, Unnamed, UsedPack,
+    VERDICT_SCHEMA, Verdict,
 };
 use crate::native::{Probes, Stop};
 use crate::plan::{Base, Plan, Unit, Work};
@@ -153,6 +154,10 @@ pub fn execute(
         host: around.host.clone(),
         dirty: around.snapshot.dirty,
         staged: around.staged,
+        base: around.base.map(|base| NamedBase {
+            name: shared.secrets.conceal(&base.named.name),
+            commit: base.named.commit.clone(),
+        }),
         spec_version: around.spec.map(|spec| spec.version),
         open,
         unproven,
@@ -212,6 +217,14 @@ impl Stopped {
             Self::Budget => CheckOutcome::TimedOut,
         }
     }
+
+    /// Why a check was not started at all.
+    fn skip(self) -> SkipReason {
+        match self {
+            Self::Signal => SkipReason::Interrupted,
+            Self::Budget => SkipReason::TimeUp,
+        }
+    }
 }
 
 /// What is known of a check besides its outcome.
@@ -229,6 +242,11 @@ struct Done {
     class: Option<Class>,
     /// Of a check that does not count.
     seen: Option<Seen>,
+}
+
+/// Whether every rule of a check is switched off, so that it could find nothing that counts.
+fn all_off(check: &CheckInfo, severities: &BTreeMap<String, Option<Severity>>) -> bool {
+    !check.rules.is_empty() && check.rules.iter().all(|rule| severities.get(&rule.id) == Some(&None))
 }
 
 fn finished(unit: &Unit, outcome: CheckOutcome, done: Done, elapsed: Duration) -> (Row, RecordRow) {
@@ -303,6 +321,9 @@ impl Runner<'_> {
         match &unit.work {
             Work::Command { files: Some(files), .. } if files.is_empty() && !unit.allow_empty => {
                 (CheckOutcome::Skipped(SkipReason::NoMatchingFiles), Done::default())
+            }
+            Work::Logic { check, severities, .. } if all_off(check, severities) => {
+                (CheckOutcome::Skipped(SkipReason::RulesOff), Done::default())
             }
             Work::Command { .. } => {
                 let (outcome, mut done) = self.lacking(unit).unwrap_or_else(|| self.command(unit));
