@@ -92,8 +92,19 @@ fn a_check_for_other_machines_is_left_out_and_that_is_no_error() {
     }
     assert_eq!(row(&document, "d")["outcome"], json!({"not_selected": "other_scenario"}));
     assert_eq!(document["record"]["capabilities"].as_array().unwrap().len(), 3);
-    // A plan finds nothing out, and what nobody has asked is taken to be there.
+    // Which of them it is, and why, is said of each check.
+    let said = project.run(&["verify"]).exits(0).stdout;
+    for (id, why) in [("b", "`gone` is absent here: "), ("c", "`unknown` is unknown here: ")] {
+        let line = said.lines().find(|line| line.starts_with(&format!("not_selected {id} "))).unwrap();
+        assert!(line.contains(why), "{said}");
+        assert!(around(&document, id)["message"].as_str().unwrap().starts_with(why), "{document:#}");
+    }
+    // A plan finds nothing out, and what nobody has asked is taken to be there; it says so.
     let plan = project.run(&["verify", "--plan"]).exits(0).stdout;
     assert!(plan.contains("3 of 4 checks would run"), "{plan}");
+    assert!(
+        plan.contains("false, if there and gone are there\n") && plan.contains("false, if unknown is there\n"),
+        "{plan}"
+    );
     project.run(&["verify", "other"]).exits(2);
 }

@@ -1,6 +1,7 @@
 //! Command checks: how they run, end, and are told.
 
 use crate::support::{Project, Ran, alive, around, eventually, row};
+use serde_json::json;
 use std::fs;
 use std::process::Stdio;
 
@@ -210,4 +211,19 @@ fn an_ignored_file_may_change() {
     let project = Project::with("[verify]\ncommands = [[\"sh\", \"-c\", \"mkdir -p target; date > target/out\"]]\n");
     project.write(".gitignore", "/target\n").committed();
     project.run(&["verify"]).exits(0);
+}
+
+#[test]
+fn what_was_not_started_when_the_run_ended_is_skipped_and_says_why() {
+    let project =
+        Project::with("[verify]\ncommands = [[\"sleep\", \"600\"], [\"true\"], [\"true\"]]\ntimeout = \"300ms\"\n");
+    let (code, document) = project.verify();
+    assert_eq!((code, &document["record"]["verdict"]["outcome"]), (1, &json!("timed_out")));
+    assert_eq!(row(&document, "verify-1")["outcome"], "timed_out");
+    for id in ["verify-2", "verify-3"] {
+        assert_eq!(row(&document, id)["outcome"], json!({"skipped": "time_up"}));
+    }
+    let shown = project.run(&["show"]).exits(0).stdout;
+    assert!(shown.contains("1 timed_out, 2 skipped in"), "{shown}");
+    assert_eq!(shown.matches("the time of the whole run was used up\n").count(), 3, "{shown}");
 }

@@ -242,3 +242,51 @@ fn attributes_that_never_end_are_not_waited_for() {
     let seen = record(&project);
     assert_eq!((&seen["dirty"], &seen["unproven"][0]["path"]), (&true.into(), &"folder/.gitattributes".into()));
 }
+
+#[test]
+fn what_judges_is_never_left_out() {
+    let config = |exclude: &str| format!("[subject]\nexclude = [{exclude}]\n\n{GREEN}");
+    let project = Project::with("");
+    fs::remove_file(project.path("probity.toml")).unwrap();
+    project.write("a", "x").committed();
+    for exclude in ["\"probity.toml\"", "\"**\"", "\"*.toml\""] {
+        project.write("probity.toml", config(exclude));
+        assert!(dirty(&project), "{exclude}");
+    }
+    // A component that judges is no less.
+    let pack = "[packs.p]\nsource = \"file:./d/../p.wasm\"\nallow = [\"tree:**\"]\n";
+    project.write("probity.toml", format!("{}{pack}", config("\"**\"")));
+    project.git(&["add", "probity.toml"]);
+    project.git(&["commit", "-q", "-m", "x"]);
+    project.write("other", "x");
+    assert!(!dirty(&project), "nothing but what is excluded");
+    project.write("p.wasm", "x");
+    assert!(dirty(&project));
+}
+
+#[test]
+fn before_the_first_commit_everything_is_dirty() {
+    let project = Project::with(&format!("[subject]\nexclude = [\"**\"]\n\n{GREEN}"));
+    project.git(&["init", "-q"]);
+    assert!(dirty(&project));
+    project.write(".gitignore", "*\n");
+    let ran = project.run(&["verify"]).exits(0);
+    assert!(ran.stderr.contains("note: the subject is empty: "), "{}", ran.stderr);
+    assert!(ran.stdout.contains("dirty: nothing is committed yet"), "{}", ran.stdout);
+}
+
+#[test]
+fn a_configuration_that_is_ignored_is_none_of_the_commits() {
+    let project = Project::with(GREEN);
+    project.write(".gitignore", "/probity.toml\n").write("a", "x").committed();
+    let seen = record(&project);
+    assert_eq!(seen["dirty"], true);
+    assert_eq!(seen["unproven"][0]["path"], "probity.toml", "{seen:#}");
+    let said = project.run(&["verify"]).exits(0).stdout;
+    let why = "not proven to be as committed: probity.toml (git ignores it, and it says what is verified)";
+    assert!(said.contains(why) && said.contains("dirty: "), "{said}");
+    // Outside of version control there is no commit that it could be missing in.
+    fs::remove_dir_all(project.path(".git")).unwrap();
+    let seen = record(&project);
+    assert_eq!((&seen["dirty"], seen.get("unproven")), (&Value::Null, None));
+}

@@ -281,6 +281,138 @@ fn the_index_is_verified_as_a_commit_of_it_would_be() {
     assert!(project.run(&["verify", "--staged"]).exits(2).stderr.contains("the index has no probity.toml"));
 }
 
+/// Makes a hook of it: before each commit, what the check read of the index is appended to `home/said`.
+fn hook(project: &Project) {
+    let said = project.outside().join("home/said");
+    let body = format!(
+        "exec > '{0}.json'\n'{1}' verify --staged --json\ncode=$?\nsed -n 's/.*\"stderr\": \"\\(.*\\)\",/\\1/p' \
+         '{0}.json' >> '{0}'\n[ $code = 1 ] || exit 1\n",
+        said.display(),
+        env!("CARGO_BIN_EXE_probity"),
+    );
+    project.script(".git/hooks/pre-commit", &body);
+}
+
+fn said(project: &Project) -> String {
+    let path = project.outside().join("home/said");
+    let text = std::fs::read_to_string(&path).unwrap_or_default();
+    let _ = std::fs::remove_file(path);
+    text
+}
+
+#[test]
+fn a_hook_is_told_of_the_index_that_is_committed() {
+    let project = project(LOOK, &reader(&[TREE], false, &[(0, "a"), (0, "b")]));
+    project.write("a", "1").write("b", "1").committed();
+    hook(&project);
+    let commit = |folder: &str, arguments: &[&str]| {
+        project.git(&[&["-C", folder, "commit", "-q", "-m", "x"], arguments].concat());
+        said(&project)
+    };
+    project.write("a", "2").git(&["add", "a"]);
+    project.write("b", "2");
+    assert_eq!(commit(".", &[]), "1|2|1\n", "the index as it is");
+    project.write("a", "3").git(&["add", "a"]);
+    assert_eq!(commit(".", &["b"]), "1|2|2\n", "a path alone, and not what is staged beside it");
+    project.write("b", "3");
+    assert_eq!(commit(".", &["-a"]), "1|3|3\n", "all that is tracked");
+    project.write("b", "4");
+    assert_eq!(commit(".", &["--include", "b"]), "1|3|4\n");
+    // A linked worktree has an index of its own, elsewhere.
+    let linked = project.outside().join("linked");
+    let linked = linked.to_str().unwrap();
+    project.git(&["worktree", "add", "-q", linked]);
+    std::fs::write(format!("{linked}/a"), "5").unwrap();
+    assert_eq!(commit(linked, &["-a"]), "1|5|4\n");
+    std::fs::write(format!("{linked}/b"), "6").unwrap();
+    assert_eq!(commit(linked, &["b"]), "1|5|6\n");
+}
+
+#[test]
+fn an_index_of_somebody_else_is_refused() {
+    let project = project(LOOK, &reader(&[TREE], false, &[(0, "a")]));
+    project.write("a", "1").committed();
+    let with = |index: &str, arguments: &[&str]| {
+        project.ran({
+            let mut command = project.command(&[&["verify"], arguments].concat());
+            command.env("GIT_INDEX_FILE", index);
+            command
+        })
+    };
+    let outside = project.outside();
+    std::fs::copy(project.path(".git/index"), outside.join("index")).unwrap();
+    std::os::unix::fs::symlink(outside.join("index"), project.path(".git/link")).unwrap();
+    std::fs::create_dir(project.path(".git/folder")).unwrap();
+    std::fs::copy(project.path(".git/index"), project.path(".git/folder/index")).unwrap();
+    project.git(&["worktree", "add", "-q", outside.join("linked").to_str().unwrap()]);
+    let elsewhere = outside.join("index");
+    let refused = [
+        elsewhere.to_str().unwrap(),
+        "index",
+        ".git/link",
+        ".git/folder",
+        ".git/folder/index",
+        ".git/gone",
+        ".git/gone/index",
+        ".git/worktrees/linked/index",
+        ".git/..",
+        "/dev/null",
+    ];
+    for index in refused {
+        let ran = with(index, &["--staged"]).exits(2);
+        assert!(ran.stderr.contains("error: `GIT_INDEX_FILE` names `"), "{index}: {}", ran.stderr);
+        assert!(ran.stderr.contains("\nhelp: unset `GIT_INDEX_FILE`"), "{index}: {}", ran.stderr);
+        // What lies in the working tree, or in a commit, has nothing to do with it.
+        with(index, &[]).exits(1);
+        with(index, &["--rev", "HEAD"]).exits(1);
+    }
+    insta::assert_snapshot!(with("/dev/null", &["--staged"]).exits(2).stderr, @r"
+    error: `GIT_INDEX_FILE` names `/dev/null`, and the index of [DIR]/project cannot be that: it is not in the folder that git keeps for this working tree
+    help: unset `GIT_INDEX_FILE`, or have it name a file of [DIR]/project/.git, as git does for hooks of this repository
+    ");
+    for index in [".git/index", "", project.path(".git/index").to_str().unwrap()] {
+        with(index, &["--staged"]).exits(1);
+    }
+}
+
+#[test]
+fn what_is_only_meant_to_be_added_is_in_no_commit_of_the_index() {
+    let project = project(LOOK, &reader(&[TREE], false, &[(0, "d/meant"), (0, "empty")]));
+    project.write("a", "1").committed();
+    project.write("d/meant", "x").write("empty", "").git(&["add", "-N", "d/meant"]);
+    let ran = project.run(&["verify", "--staged"]).exits(1);
+    assert!(ran.stderr.contains("note: d/meant is only meant to be added, so a commit"), "{}", ran.stderr);
+    let (said, document) = read(&project, &["--staged"]);
+    assert_eq!((said.as_str(), &document["record"]["dirty"]), ("1|-|-", &json!(false)));
+    let subject = |document: &serde_json::Value| document["record"]["verdict"]["subject"].clone();
+    assert_eq!(subject(&document), subject(&read(&project, &["--rev", "HEAD"]).1));
+    // A file that is empty is one.
+    project.git(&["add", "empty"]);
+    let (said, document) = read(&project, &["--staged"]);
+    assert_eq!((said.as_str(), &document["record"]["dirty"]), ("1|-|", &json!(true)));
+    let ran = project.run(&["verify", "--staged"]).exits(1);
+    assert!(ran.stdout.contains("staged: the index differs from the commit"), "{}", ran.stdout);
+    assert!(!ran.stdout.contains("working tree"), "{}", ran.stdout);
+    let shown = project.run(&["show"]).exits(0).stdout;
+    assert!(shown.contains(", and the index, which was verified, differs from it\n"), "{shown}");
+}
+
+#[test]
+fn what_needs_a_repository_says_so_with_what_to_do() {
+    let project = project(LOOK, &Guest::default());
+    for (arguments, title) in [
+        (&["--staged"][..], "--staged is about an index, and there is no repository here"),
+        (&["--rev", "HEAD"], "--rev names a revision, and there is no repository here"),
+        (&["--changed"], "`--changed` compares with a base, and there is none"),
+        (&["--changed", "--base", "main"], "`--base`: there is a base, `main`, and no repository here"),
+    ] {
+        let ran = project.run(&[&["verify"], arguments].concat()).exits(2);
+        let rest = ran.stderr.strip_prefix(&format!("error: {title}\nhelp: "));
+        let rest = rest.unwrap_or_else(|| panic!("{arguments:?}: {}", ran.stderr));
+        assert!(!rest.contains("--base origin/main") && rest.ends_with('\n'), "{rest}");
+    }
+}
+
 #[test]
 fn an_index_that_cannot_be_is_told() {
     let project = project(LOOK, &Guest::default());
@@ -530,6 +662,8 @@ fn a_claim_is_whatever_folder_the_caller_gives() {
         logs: &store::Logs::create(&state, &name).unwrap(),
         engine: String::new(),
         host: String::new(),
+        secrets: model::Secrets::default(),
+        staged: false,
         started: String::new(),
         clock: std::time::Instant::now(),
     };

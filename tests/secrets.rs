@@ -159,3 +159,67 @@ fn configuration_does_not_hold_it_and_does_not_show_it() {
         insta::allow_duplicates! { insta::assert_snapshot!(ran.stderr) };
     }
 }
+
+#[test]
+fn what_is_marked_is_kept_of_checks_that_do_not_run_and_by_the_users_file() {
+    let project = Project::with(
+        "[checks.says]\ncommand = [\"./say\"]\ninherit-env = true\n[checks.marks]\ncommand = [\"true\"]\nsecrets = [\"TOKEN\"]\n\
+         when = { branches = [\"release\"] }\n[checks.elsewhere]\ncommand = [\"true\"]\nsecrets = [\"OTHER\"]\n\
+         [verify]\ncommands = [[\"true\"]]\nsecrets = [\"THIRD\"]\n[scenarios.default]\nchecks = [\"says\", \"marks\"]\n",
+    );
+    project.script("say", "echo $TOKEN $OTHER $THIRD $USERS; exit 1");
+    let folder = project.outside().join("home/.config/probity");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("config.toml"), "[verify]\nsecrets = [\"USERS\"]\n").unwrap();
+    for arguments in [&["verify"][..], &["verify", "--only", "says"], &["verify", "--skip", "marks"]] {
+        let mut command = project.command(arguments);
+        for name in ["TOKEN", "OTHER", "THIRD", "USERS"] {
+            command.env(name, format!("{name}-{VALUE}"));
+        }
+        let ran = project.ran(command).exits(1);
+        kept_secret(&project, &ran);
+        let names = "[secret TOKEN] [secret OTHER] [secret THIRD] [secret USERS]";
+        assert!(ran.stdout.contains(names), "{}", ran.stdout);
+    }
+}
+
+#[test]
+fn what_is_said_around_the_checks_has_no_value_either() {
+    let project = Project::with(
+        "[capabilities.here]\nprobe = [\"./probe\"]\n[checks.c]\ncommand = [\"true\"]\nsecrets = [\"TOKEN\"]\nneeds = [\"here\"]\n",
+    );
+    project.script("probe", "cat .git/value >&2; exit 1").committed();
+    fs::write(project.path(".git/value"), VALUE).unwrap();
+    std::os::unix::fs::symlink(format!("/{VALUE}/x"), project.path(&format!("link-{VALUE}"))).unwrap();
+    let pipe = project.path(&format!("pipe-{VALUE}"));
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0).unwrap();
+    let lists = |ran: &Ran| {
+        let document: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+        let of = |name: &str| document["record"][name].to_string();
+        assert!(of("open").contains("link-[secret TOKEN]") && of("open").contains("/[secret TOKEN]/x"), "{document:#}");
+        assert!(of("hidden").contains("pipe-[secret TOKEN]"), "{document:#}");
+    };
+    let (text, json) = (run(&project, &["verify"]).exits(1), run(&project, &["verify", "--json"]).exits(1));
+    lists(&json);
+    // Of these two names the tree has the value, and nothing else has.
+    fs::remove_file(project.path(&format!("link-{VALUE}"))).unwrap();
+    fs::remove_file(pipe).unwrap();
+    fs::remove_file(project.path(".git/value")).unwrap();
+    for ran in [text, json] {
+        for stream in [&ran.stdout, &ran.stderr] {
+            assert!(!stream.contains(VALUE), "{stream}");
+        }
+    }
+    let kept: Vec<PathBuf> = holding(&project.path(".git"), VALUE);
+    let kept = kept.iter().filter(|path| !path.to_string_lossy().contains("/trees/")).collect::<Vec<_>>();
+    assert!(kept.is_empty(), "{kept:?}");
+}
+
+#[test]
+fn a_reason_has_no_value_in_it() {
+    let project = Project::with("[checks.c]\ncommand = [\"true\"]\nsecrets = [\"TOKEN\"]\n");
+    let ran = run(&project, &["verify", "--na", &format!("because {VALUE}")]).exits(0);
+    assert!(ran.stdout.contains("declared not applicable: because [secret TOKEN]"), "{}", ran.stdout);
+    kept_secret(&project, &ran);
+    kept_secret(&project, &project.run(&["show", "--json"]).exits(0));
+}

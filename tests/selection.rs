@@ -42,8 +42,31 @@ fn a_scoped_run_is_for_looking_closer_and_no_gate() {
     assert!(log.lines().all(|line| line.ends_with("  scoped")) && log.contains("failed"), "{log}");
     project.run(&["verify"]).exits(1);
     assert!(!project.run(&["log", "-n", "1"]).exits(0).stdout.contains("scoped"));
-    // Nothing left is nothing verified.
+    // Nothing left is nothing verified; that it is no concern of the scenario is no answer to that.
     assert_eq!(json(&project, &["--skip", "a,b,c"])["record"]["verdict"]["outcome"], "empty");
+    let ran = project.run(&["verify", "--skip", "a,b,c"]).exits(2);
+    assert!(ran.stdout.contains("nothing was verified") && !ran.stdout.contains("--na"), "{}", ran.stdout);
+}
+
+#[test]
+fn a_red_check_that_is_looked_at_alone_is_a_failure_though_it_does_not_block() {
+    let project = Project::with(
+        "[checks.a]\ncommand = [\"false\"]\nblocking = false\n[checks.b]\ncommand = [\"true\"]\n\
+         [checks.gone]\ncommand = [\"./no-such\"]\nblocking = false\n",
+    );
+    for (arguments, code, outcome) in [
+        (&["--only", "a"][..], 1, "failed"),
+        (&["--skip", "b"], 1, "error"),
+        (&["--only", "gone"], 1, "error"),
+        (&["--only", "a,b"], 3, "partial"),
+        (&[], 0, "passed"),
+    ] {
+        let document = json(&project, arguments);
+        let found = (&document["exit_code"], &document["record"]["verdict"]["outcome"]);
+        assert_eq!(found, (&json!(code), &json!(outcome)), "{arguments:?}");
+    }
+    let ran = project.run(&["verify", "--only", "a"]).exits(1);
+    assert!(!ran.stdout.contains("--na") && !ran.stdout.contains("nothing was verified"), "{}", ran.stdout);
 }
 
 #[test]
@@ -244,6 +267,43 @@ fn conditions_say_why_a_check_is_left_out() {
 }
 
 #[test]
+fn what_was_named_as_the_base_is_recorded_beside_what_was_compared_with() {
+    let project = Project::with(&format!("{THREE}[scenarios.default]\nchecks = [\"a\"]\nbase = \"main\"\n"));
+    project.committed().git(&["checkout", "-q", "-b", "work"]);
+    let base = project.git(&["rev-parse", "HEAD"]);
+    project.git(&["checkout", "-q", "main"]);
+    project.git(&["commit", "-q", "--allow-empty", "-m", "on"]);
+    let main = project.git(&["rev-parse", "HEAD"]);
+    project.git(&["checkout", "-q", "work"]);
+    let first = json(&project, &[]);
+    assert_eq!(first["record"]["base"], json!({"name": "main", "commit": format!("sha1:{main}")}));
+    assert_eq!(first["record"]["verdict"]["subject"]["base"], json!(format!("sha1:{base}")));
+    let shown = project.run(&["show"]).exits(0).stdout;
+    let line = format!("sha1:{base}, where main (sha1:{main}) begins to differ\n");
+    assert!(shown.contains(&line), "{shown}");
+    // Where it is compared with the same commit, what led there is no part of the verdict.
+    let second = json(&project, &["--base", "HEAD"]);
+    assert_eq!(second["record"]["base"]["name"], "HEAD");
+    assert_eq!(second["record"]["verdict_digest"], first["record"]["verdict_digest"]);
+    assert_eq!(json(&Project::with(THREE), &[])["record"].get("base"), None);
+}
+
+#[test]
+fn output_of_what_did_not_run_is_told_for_what_it_is() {
+    let project = Project::with(
+        "[checks.a]\ncommand = [\"true\"]\n[checks.b]\ncommand = [\"./no-such\"]\n[checks.c]\ncommand = [\"true\"]\n\
+         when.branches = [\"x\"]\n[scenarios.default]\nchecks = [\"a\", \"b\", \"c\"]\nfail-fast = false\n",
+    );
+    project.run(&["verify", "--skip", "a"]).exits(1);
+    for (id, why) in
+        [("a", "was not among those to run"), ("b", "was not started"), ("c", "was not among those to run")]
+    {
+        let ran = project.run(&["show", "--check", id, "--log"]).exits(2);
+        assert!(ran.stderr.contains(&format!("check `{id}` {why}, so it has no output")), "{}", ran.stderr);
+    }
+}
+
+#[test]
 fn a_run_that_no_condition_selects_is_empty() {
     let config = "[checks.a]\ncommand = [\"true\"]\nwhen.branches = [\"none\"]\n";
     Project::with(config).committed().run(&["verify"]).exits(2);
@@ -260,7 +320,8 @@ fn a_declaration_runs_nothing_and_is_seen_everywhere() {
     assert!(project.run(&["show"]).exits(0).stdout.contains("declared not applicable: only words changed"));
     let record: Value = serde_json::from_str(&project.run(&["show", "--json"]).exits(0).stdout).unwrap();
     assert_eq!(record["record"]["verdict"]["not_applicable"], "only words changed");
-    for bad in ["", "  ", "a\nb", &"x".repeat(501)] {
+    let unseen = ["\u{200b}", "\u{2800}", "\u{3164}\u{115f}", "\u{ad}\u{feff}", "--- !", "\u{301}"];
+    for bad in ["", "  ", "a\nb", &"x".repeat(501)].into_iter().chain(unseen) {
         project.run(&["verify", "--na", bad]).exits(2);
     }
     assert!(project.run(&["verify", "--na", "x", "--only", "a"]).exits(2).stderr.contains("cannot be used with"));

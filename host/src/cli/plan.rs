@@ -3,7 +3,7 @@
 use super::printer::Printer;
 use super::take::Taken;
 use crate::config::{Body, Check, Scenario, quote};
-use crate::model::{CheckId, CheckKind, Deselected};
+use crate::model::{CapabilityName, CheckId, CheckKind, Deselected};
 use crate::plan::{self, About, Plan, Request, Unit, Work};
 use crate::report::{deselected, escape};
 use serde_json::{Value, json};
@@ -76,9 +76,12 @@ fn text(about: About<'_>, plan: &Plan, rows: &[Row<'_>]) -> String {
     let mut text = format!("scenario {}: {run} of {} checks would run{jobs}{base}\n", plan.scenario, rows.len());
     for row in rows {
         let (word, note) = match row.why {
-            Some(why) => ("no", deselected(why).to_owned()),
+            Some(why) => {
+                let note = row.unit.and_then(|unit| unit.note.as_deref());
+                ("no", note.map_or_else(|| deselected(why).to_owned(), escape))
+            }
             None if row.without_files() => ("skipped", "no matching files".to_owned()),
-            None => ("run", what(row)),
+            None => ("run", what(row) + &conditions(row)),
         };
         let absent: Vec<String> = absent(row, rows).iter().map(|id| quote(id.as_str())).collect();
         let note = if absent.is_empty() {
@@ -95,6 +98,24 @@ fn text(about: About<'_>, plan: &Plan, rows: &[Row<'_>]) -> String {
 /// of theirs.
 fn absent<'a>(row: &Row<'a>, rows: &[Row<'_>]) -> Vec<&'a CheckId> {
     row.check.after.iter().filter(|id| !rows.iter().any(|other| other.check.id == **id)).collect()
+}
+
+/// What is found out only when it runs: what it runs for, and what it needs.
+fn conditions(row: &Row<'_>) -> String {
+    let list = |names: &[CapabilityName]| {
+        let names: Vec<String> = names.iter().map(|name| quote(name.as_str())).collect();
+        names.join(" and ")
+    };
+    let is = |names: &[CapabilityName]| if names.len() == 1 { "is" } else { "are" };
+    let mut text = String::new();
+    let (when, needs) = (&row.check.when.capabilities, &row.check.needs);
+    if !when.is_empty() {
+        let _ = write!(text, ", if {} {} there", list(when), is(when));
+    }
+    if !needs.is_empty() {
+        let _ = write!(text, ", an error unless {} {} there", list(needs), is(needs));
+    }
+    text
 }
 
 fn what(row: &Row<'_>) -> String {
@@ -126,6 +147,8 @@ fn document(taken: &Taken, about: About<'_>, plan: &Plan, rows: &[Row<'_>]) -> V
             "after": row.check.after,
             "parallel": row.check.parallel,
             "after_absent": absent(row, rows),
+            "when_capabilities": row.check.when.capabilities,
+            "needs": row.check.needs,
             "definition": row.unit.and_then(|unit| unit.row.definition),
         });
         match &row.check.body {

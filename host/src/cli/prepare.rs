@@ -9,7 +9,7 @@ use crate::config::{
     self, Body, Check, Command, Config, ConfigError, Diagnostic, Globs, Logic, PackSource, Scenario, User, did_you_mean,
 };
 use crate::guest::{Host, Pack, SchemaError, Walls, missing_walls};
-use crate::model::{CapabilityName, CheckId, Mount, PackName, Probe};
+use crate::model::{CapabilityName, CheckId, Mount, PackName, Probe, Secrets};
 use crate::native::{self, Environment, Probes};
 use crate::pack::{self, SourceError};
 use crate::plan::{self, About, Request, Resolved};
@@ -18,6 +18,8 @@ use crate::subject::git::Repository;
 use crate::subject::{Patience, Workspace};
 use crate::system;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 /// The configuration, and the folder that it is about.
@@ -131,6 +133,11 @@ pub(super) fn scenario<'a>(config: &'a Config, name: &str) -> Result<&'a Scenari
     })
 }
 
+/// Whether a character says something: signs do not, and neither does what is not to be seen, of which these are letters.
+fn says(c: char) -> bool {
+    c.is_alphanumeric() && !matches!(c, '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}')
+}
+
 /// The most characters of a reason.
 const LONGEST_REASON: usize = 500;
 
@@ -152,7 +159,7 @@ pub(super) fn request(scenario: &Scenario, options: &Verify) -> Result<Request, 
     };
     let not_applicable = options.na.as_ref().map(|reason| reason.trim().to_owned());
     if let Some(reason) = &not_applicable {
-        if reason.is_empty() {
+        if !reason.chars().any(says) {
             return Err(CliError::usage("`--na` needs a reason").hint("say why: `--na \"only documentation changed\"`"));
         }
         if reason.chars().count() > LONGEST_REASON || reason.contains(char::is_control) {
@@ -429,8 +436,32 @@ pub(super) fn memory(workspace: &Workspace) -> Option<TreeMemory> {
 /// The workspace of a project.
 pub(super) fn workspace(project: &Project, patience: &Patience) -> Result<Workspace, CliError> {
     let workspace = Workspace::of(&project.root, patience)?;
-    Ok(match project.config.exclude.clone() {
-        Some(globs) => workspace.excluding(move |path| globs.matches(path)),
-        None => workspace,
-    })
+    let Some(globs) = project.config.exclude.clone() else { return Ok(workspace) };
+    // Who judges is part of what is verified: left out, it would pass for what the commit has.
+    let components = project.config.packs.values().filter_map(|pack| match &pack.source {
+        PackSource::File(path) => Some(plain(path)),
+        PackSource::Path(_) => None,
+    });
+    let kept: BTreeSet<String> = components.chain([config::CONFIG_NAME.to_owned()]).collect();
+    Ok(workspace.excluding(move |path| !kept.contains(path) && globs.matches(path)))
+}
+
+/// A path that is relative to the root as a snapshot writes it.
+fn plain(path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
+
+/// The values that nobody is to see: of each variable that is marked anywhere, whether or not what marks it runs.
+pub(super) fn secrets(config: &Config) -> Secrets {
+    let values: Vec<(&str, OsString)> =
+        config.marked.iter().filter_map(|name| Some((name.as_str(), std::env::var_os(name)?))).collect();
+    Secrets::new(values.iter().map(|(name, value)| (*name, value.as_bytes())))
 }

@@ -4,7 +4,7 @@ use super::args::Show;
 use super::error::CliError;
 use super::printer::Printer;
 use super::{current, prepare, verify};
-use crate::model::{CheckOutcome, Record, RecordRow, Row, SkipReason};
+use crate::model::{CheckKind, CheckOutcome, Record, RecordRow, Row, SkipReason};
 use crate::report::{Human, escape};
 use crate::store::{Store, StoreError, read_combined, read_log};
 use std::fmt::Write as _;
@@ -64,7 +64,9 @@ fn no_output(row: &Row, around: &RecordRow) -> CliError {
     let why = match &row.outcome {
         CheckOutcome::Skipped(SkipReason::AfterFailure(id)) => format!("was skipped after `{id}`"),
         CheckOutcome::Skipped(_) => "was skipped".to_owned(),
-        _ => "is no command".to_owned(),
+        CheckOutcome::NotSelected(_) => "was not among those to run".to_owned(),
+        _ if row.kind == CheckKind::Logic => "is no command".to_owned(),
+        _ => "was not started".to_owned(),
     };
     CliError::usage(format!("check `{}` {why}, so it has no output in this run", around.id))
         .hint("`probity show --check` has what it found")
@@ -79,20 +81,23 @@ fn header(record: &Record, store: &Store) -> Result<String, CliError> {
     line("started", &record.started);
     line("scenario", record.verdict.scenario.as_str());
     line("tree", &format!("{} ({})", record.verdict.subject.tree, record.tree));
-    let dirty = if record.dirty == Some(true) { ", and the working tree differs from it" } else { "" };
+    let dirty = match (record.dirty, record.staged) {
+        (Some(true), true) => ", and the index, which was verified, differs from it",
+        (Some(true), false) => ", and the working tree differs from it",
+        (Some(false) | None, _) => "",
+    };
     line("commit", &record.verdict.subject.commit.as_ref().map_or("none".to_owned(), |id| format!("{id}{dirty}")));
     if let Some(base) = &record.verdict.subject.base {
-        line("base", base);
+        let from =
+            record.base.as_ref().map(|named| format!(", where {} ({}) begins to differ", named.name, named.commit));
+        line("base", &format!("{base}{}", from.unwrap_or_default()));
     }
-    if let (Some(spec), Some(version)) = (&record.verdict.subject.spec, record.spec_version) {
-        line("spec", &format!("{version}, {}", spec.digest));
+    if let Some(spec) = &record.verdict.subject.spec {
+        let version = record.spec_version.map(|version| format!("{version}, ")).unwrap_or_default();
+        line("spec", &format!("{version}{}", spec.digest));
     }
     for pack in &record.packs {
         line("pack", &format!("{} {}, {}", pack.name, pack.version, pack.digest));
-    }
-    if let Some(spec) = &record.verdict.subject.spec {
-        let version = record.spec_version.map(|version| format!(", {version}")).unwrap_or_default();
-        line("spec", &format!("{}{version}", spec.digest));
     }
     if record.verdict.is_scoped() {
         // Whoever asks for the newest run may have meant the newest one that is a gate.

@@ -5,7 +5,7 @@ use super::error::CliError;
 use super::prepare::{self, Project};
 use super::printer::Printer;
 use crate::config::{self, Config, ConfigError, Diagnostic, Globs, Scenario, User};
-use crate::model::Digest;
+use crate::model::{Digest, NamedBase};
 use crate::plan::Base;
 use crate::run::Sources;
 use crate::subject::git::{GitError, Repository};
@@ -20,8 +20,11 @@ use std::time::Instant;
 /// How often the tree is taken again when its configuration changed between reading and taking it.
 const ATTEMPTS: usize = 3;
 
-/// Files of a specification that a message names.
+/// Files that a message names.
 const NAMED: usize = 5;
+
+/// The index that git commits, for its hooks. It is asked for only where the index is what is verified.
+const INDEX_VARIABLE: &str = "GIT_INDEX_FILE";
 
 /// A subject and the configuration that is part of it.
 pub(super) struct Taken {
@@ -93,8 +96,13 @@ fn tree(folder: &Path, options: &Verify, user: &User, budget: &Budget, printer: 
         match snapshot.entry(config::CONFIG_NAME.as_bytes()) {
             Some(entry) if entry.kind == Kind::Symlink => return Err(linked(config::CONFIG_NAME)),
             Some(entry) if entry.digest != Digest::of(project.config.source.text.as_bytes()) => {}
-            // An ignored configuration is no part of the tree, and still the one that was asked for.
-            Some(_) | None => return Ok(Taken { project, workspace, snapshot }),
+            Some(_) => return Ok(Taken { project, workspace, snapshot }),
+            // An ignored configuration is no part of the tree, and still the one that was asked for: what it says is not
+            // what the commit says.
+            None => {
+                let snapshot = snapshot.judged_by_another(config::CONFIG_NAME);
+                return Ok(Taken { project, workspace, snapshot });
+            }
         }
     }
     Err(CliError::trouble("probity.toml changes faster than it can be read").hint("run probity when it is at rest"))
@@ -117,6 +125,7 @@ fn objects(
                 .hint(prepare::A_CLONE);
         }
         CliError::usage(format!("{what}, and there is no repository here"))
+            .hint("run it in a repository, or leave it out to verify the files of this folder")
     };
     let found = config::discover(folder).map_err(|error| failed(&error))?;
     let root = match found.as_deref().and_then(Path::parent) {
@@ -128,9 +137,16 @@ fn objects(
     let revision = match name {
         Some(name) => workspace
             .revision(&commit(repository, name)?.ok_or_else(|| CliError::usage(no_commit(name)).hint(NO_COMMIT))?)?,
-        None => workspace.staged()?,
+        None => workspace.staged(std::env::var_os(INDEX_VARIABLE).filter(|named| !named.is_empty()).as_deref())?,
     };
     let revision = revision.ok_or_else(no_repository)?;
+    for path in revision.intended.iter().take(NAMED) {
+        let path = String::from_utf8_lossy(path).escape_debug().to_string();
+        printer.note(&format!("note: {path} is only meant to be added, so a commit of the index would not have it"));
+    }
+    if let Some(more) = revision.intended.len().checked_sub(NAMED).filter(|more| *more > 0) {
+        printer.note(&format!("note: so are {more} more"));
+    }
     let shown = format!("{}:{}", name.unwrap_or_default(), config::CONFIG_NAME);
     let Some(entry) = revision.entry(config::CONFIG_NAME.as_bytes()) else {
         let title = format!("{} has no {} in this folder", name.unwrap_or("the index"), config::CONFIG_NAME);
@@ -220,8 +236,8 @@ impl Taken {
             told(&title, "name another base; a shallow clone may have to fetch its history")
         };
         let own = self.snapshot.commit.as_deref().and_then(ObjectId::of_commit).ok_or_else(no_base)?;
-        let named = ObjectId::of_commit(&named).ok_or_else(no_base)?;
-        let base = repository.merge_base(own, named)?.ok_or_else(no_base)?.named();
+        let id = ObjectId::of_commit(&named).ok_or_else(no_base)?;
+        let base = repository.merge_base(own, id)?.ok_or_else(no_base)?.named();
         let Some(revision) = self.workspace.revision(&base)? else { return Ok(None) };
         let trouble = |error: std::io::Error| CliError::trouble(format!("cannot read the tree: {error}"));
         let sources = Sources::new(&self.snapshot, &self.workspace.root, Some(repository)).map_err(trouble)?;
@@ -229,7 +245,7 @@ impl Taken {
             // Only files of the size of another one are asked for, and what cannot be read is no unchanged file.
             sources.read(entry, 0, usize::try_from(entry.size).ok()?).ok()
         });
-        Ok(Some(Base { revision, changes }))
+        Ok(Some(Base { named: NamedBase { name: name.clone(), commit: named }, revision, changes }))
     }
 
     /// The specification as it was committed. Refused while it is another one in the tree.

@@ -32,14 +32,25 @@ pub(super) fn verify(folder: &Path, options: &Verify, printer: &Printer) -> Resu
     let user = prepare::user(printer)?;
     let taken = take(folder, options, &user, &budget, printer).map_err(|error| budget.judge(error))?;
     let Taken { project, workspace, snapshot } = &taken;
+    let secrets = prepare::secrets(&project.config);
+    printer.keep(secrets.clone());
+    if snapshot.entries.is_empty() {
+        printer.note("note: the subject is empty: nothing here is tracked, and everything is ignored");
+    }
     let scenario = prepare::scenario(&project.config, &options.scenario)?;
-    let request = prepare::request(scenario, options)?;
+    let mut request = prepare::request(scenario, options)?;
+    // A reason is kept and shown as it is given.
+    request.not_applicable = request.not_applicable.map(|reason| printer.concealed(&reason));
     prepare::within_ceilings(project, scenario, &user, printer)?;
     let spec = taken.spec().map_err(|error| budget.judge(error))?;
     let base = taken.base(scenario, options, printer).map_err(|error| budget.judge(error))?;
     if request.changed && base.is_none() {
-        return Err(CliError::usage("`--changed` compares with a base, and there is none")
-            .hint("name one with `--base origin/main`, or as `base` of the scenario"));
+        let hint = if workspace.repository.is_some() {
+            "name one with `--base origin/main`, or as `base` of the scenario"
+        } else {
+            "there is no repository here: run it in one, or leave `--changed` out"
+        };
+        return Err(CliError::usage("`--changed` compares with a base, and there is none").hint(hint));
     }
     let branch = taken.branch()?;
     let looked = Instant::now();
@@ -70,12 +81,10 @@ pub(super) fn verify(folder: &Path, options: &Verify, printer: &Printer) -> Resu
     let packs = prepare::packs(&taken, &chosen, &host, printer)?;
     let resolved = prepare::resolve(project, &chosen, &packs, printer)?;
     let plan = plan::plan(&project.config, scenario, about, &request, &resolved, prepare::environment);
-    let secrets = plan.secrets();
     for name in secrets.too_short() {
         printer
             .note(&format!("note: the value of {name} is too short to be found in output, so it is not kept secret"));
     }
-    printer.keep(secrets);
     let place = Place::open(workspace)?;
     if let (None, Some(bytes), Some(memory)) = (&place.trouble, snapshot.remember(), prepare::memory(workspace)) {
         memory.keep(&bytes);
@@ -94,6 +103,8 @@ pub(super) fn verify(folder: &Path, options: &Verify, printer: &Printer) -> Resu
         logs: &place.logs,
         engine: format!("probity {}, {}", env!("CARGO_PKG_VERSION"), crate::worker::engine_id()),
         host: system::host_name(),
+        secrets,
+        staged: options.staged,
         started,
         clock,
     };

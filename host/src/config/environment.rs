@@ -22,6 +22,11 @@ impl<'a> Marked<'a> {
         Self(beneath.chain(items.map(|item| (item.value.as_str(), Some(&item.span)))).collect())
     }
 
+    /// The names, sorted.
+    pub(super) fn names(&self) -> Vec<String> {
+        self.0.keys().map(|name| (*name).to_owned()).collect()
+    }
+
     /// Refuses variables that the user's file sets and the project marks.
     pub(super) fn refuse(&self, env: &[(String, String)], user: &User, diagnostics: &mut Vec<Diagnostic>) {
         let file = user.source.as_ref().map_or("its place", |source| source.name.as_str());

@@ -24,6 +24,9 @@ use std::time::Duration;
 /// The scenario that runs when none is named.
 pub(super) const DEFAULT: &str = "default";
 
+/// The output of a check is in `ID.log`, and that of all of them in the file of this name.
+const TAKEN: &str = "verify";
+
 /// Checks the file and gives its meaning, or all mistakes: those of reading first, and those found here.
 pub(super) fn resolve(
     file: &File,
@@ -34,9 +37,8 @@ pub(super) fn resolve(
     let found = &mut diagnostics;
     let packs = file.packs.iter().filter_map(|file| pack::resolve(file, found));
     let packs = packs.map(|pack| (pack.name.clone(), pack)).collect();
-    // What the project marks stands in the place of what the user's file marks.
-    let beneath = if file.verify.secrets.is_some() { &[][..] } else { user.verify.secrets.as_slice() };
-    let marked = Marked::new(file, beneath);
+    // What the user's file marks is secret whatever the project says.
+    let marked = Marked::new(file, &user.verify.secrets);
     let (mut checks, timeout, jobs) = verify::resolve(file, user, &marked, found);
     let names = file.packs.iter().map(|pack| pack.name.value.as_str()).collect();
     let declared = Packs { names, unreadable: &file.unreadable };
@@ -67,7 +69,7 @@ pub(super) fn resolve(
             .push(Diagnostic::whole("there are no checks").help(format!("say what to run, for example:\n\n{EXAMPLE}")));
     }
     if diagnostics.is_empty() {
-        Ok(Config { source, exclude, packs, checks, scenarios, capabilities, spec })
+        Ok(Config { source, exclude, packs, checks, scenarios, capabilities, spec, marked: marked.names() })
     } else {
         Err(Invalid { source, diagnostics })
     }
@@ -122,7 +124,16 @@ fn check(
     marked: &Marked<'_>,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Option<Check> {
-    let id = names::id("check", &file.id, diagnostics);
+    let id = names::id("check", &file.id, diagnostics).filter(|id: &CheckId| {
+        let free = id.as_str() != TAKEN;
+        if !free {
+            let title = format!("{} cannot be the name of a check", quote(TAKEN));
+            let diagnostic = Diagnostic::new(file.id.span.clone(), title);
+            let diagnostic = diagnostic.label("the output of all checks together has that name");
+            diagnostics.push(diagnostic.help("write for example `verify-all`"));
+        }
+        free
+    });
     let timeout = get(file.timeout.as_ref()).and_then(|timeout| duration(timeout, diagnostics));
     let after = get(file.after.as_ref()).map_or(Some(Vec::new()), |after| members(&after.value, known, diagnostics));
     let needs = get(file.needs.as_ref()).map_or(Some(Vec::new()), |needs| needed(&needs.value, known, diagnostics));

@@ -24,6 +24,8 @@ pub struct Config {
     pub capabilities: BTreeMap<CapabilityName, Capability>,
     /// The specification, where the file names one.
     pub spec: Option<Spec>,
+    /// Names of variables whose values nobody is to see: all that either file marks, sorted.
+    pub marked: Vec<String>,
 }
 
 impl Config {

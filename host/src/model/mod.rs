@@ -30,6 +30,6 @@ pub use observation::{Observation, Step, observations_digest};
 pub use outcome::{CheckOutcome, Class, Deselected, ErrorKind, RunOutcome, SkipReason};
 pub use secrets::{Concealer, Secrets};
 pub use verdict::{
-    CheckKind, EnvironmentMode, Exit, Log, Passed, PlanRow, Record, RecordRow, Remark, Row, Seen, Spec, SpecVersion,
-    Subject, Unnamed, UsedPack, VERDICT_SCHEMA, Verdict,
+    CheckKind, EnvironmentMode, Exit, Log, NamedBase, Passed, PlanRow, Record, RecordRow, Remark, Row, Seen, Spec,
+    SpecVersion, Subject, Unnamed, UsedPack, VERDICT_SCHEMA, Verdict,
 };

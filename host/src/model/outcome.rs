@@ -86,6 +86,12 @@ pub enum SkipReason {
     NoMatchingFiles,
     /// The check found nothing here for it to judge.
     NotApplicable,
+    /// The time of the whole run was used up before its turn came.
+    TimeUp,
+    /// A signal ended the run before its turn came.
+    Interrupted,
+    /// All of its rules are switched off.
+    RulesOff,
 }
 
 /// Why a check was not among those to run.
@@ -221,7 +227,7 @@ impl RunOutcome {
     }
 
     /// What the rows of a run add up to. The red of a check that does not block is a concern: it decides
-    /// nothing, and it is no pass either.
+    /// nothing, and it is no pass either; it decides where it is all there is of a run of a part.
     pub fn of(rows: &[Row]) -> Self {
         let of_row = |row: &Row| match &row.outcome {
             CheckOutcome::Interrupted => Some(Self::Interrupted),
@@ -238,8 +244,20 @@ impl RunOutcome {
         };
         let outcome = rows.iter().filter_map(of_row).min().unwrap_or(Self::Empty);
         let scoped = |row: &Row| matches!(row.outcome, CheckOutcome::NotSelected(why) if why.is_scoped());
-        let all = !rows.iter().any(scoped);
-        if outcome == Self::Passed && !all { Self::Partial } else { outcome }
+        match outcome {
+            Self::Passed if rows.iter().any(scoped) => Self::Partial,
+            // Who looks closer at a check that does not block asks about that very check.
+            Self::Empty if rows.iter().any(scoped) => {
+                let red = |row: &Row| match &row.outcome {
+                    CheckOutcome::TimedOut => Some(Self::TimedOut),
+                    CheckOutcome::Error(_) => Some(Self::Error),
+                    CheckOutcome::Failed => Some(Self::Failed),
+                    _ => None,
+                };
+                rows.iter().filter_map(red).min().unwrap_or(Self::Empty)
+            }
+            outcome => outcome,
+        }
     }
 }
 

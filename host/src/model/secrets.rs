@@ -2,7 +2,12 @@
 //!
 //! A value is found as it is written: neither encoded, nor with line ends or colours inside.
 
+use aho_corasick::automaton::{Automaton as _, StateID};
+use aho_corasick::{Anchored, nfa::contiguous::NFA};
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
 
 /// Bytes that a value must have to be looked for: a shorter one is in every other word, and would leave nothing to read.
 const SHORTEST: usize = 4;
@@ -13,75 +18,66 @@ const SHORTEST_LINE: usize = 8;
 
 /// The values of variables that are marked secret.
 #[derive(Clone, Default)]
-pub struct Secrets {
-    /// What to look for and what to write instead, the longest first.
-    patterns: Vec<(Vec<u8>, String)>,
-    /// Which bytes one of them begins with.
-    starts: Starts,
-    too_short: Vec<String>,
-}
+pub struct Secrets(Option<Arc<Patterns>>, Vec<String>);
 
-#[derive(Clone)]
-struct Starts([bool; 256]);
-
-impl Default for Starts {
-    fn default() -> Self {
-        Self([false; 256])
-    }
+/// What to look for, in one pass however much that is: a value can be a file of keys, and output has no end.
+struct Patterns {
+    automaton: NFA,
+    /// What to write instead of each.
+    instead: Vec<String>,
+    longest: usize,
 }
 
 // By hand, so that no value is shown by accident.
 impl fmt::Debug for Secrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Secrets({})", self.patterns.len())
+        write!(f, "Secrets({})", self.0.as_ref().map_or(0, |patterns| patterns.instead.len()))
     }
 }
 
 impl Secrets {
     /// Takes names and values. A name may come with several values.
     pub fn new<'a>(values: impl Iterator<Item = (&'a str, &'a [u8])>) -> Self {
-        let mut secrets = Self::default();
+        let mut patterns: BTreeMap<Vec<u8>, String> = BTreeMap::new();
+        let mut too_short: Vec<String> = Vec::new();
         for (name, value) in values {
             let value = value.trim_ascii();
             if value.len() < SHORTEST {
-                if !value.is_empty() && !secrets.too_short.iter().any(|short| short == name) {
-                    secrets.too_short.push(name.to_owned());
+                if !value.is_empty() && !too_short.iter().any(|short| short == name) {
+                    too_short.push(name.to_owned());
                 }
                 continue;
             }
-            secrets.add(name, value);
+            let mut add = |value: &[u8]| {
+                patterns.entry(value.to_owned()).or_insert_with(|| format!("[secret {name}]"));
+            };
+            add(value);
             // Messages have what is no text in this form.
-            secrets.add(name, String::from_utf8_lossy(value).as_bytes());
+            add(String::from_utf8_lossy(value).as_bytes());
             for line in value.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii) {
                 if line.len() >= SHORTEST_LINE {
-                    secrets.add(name, line);
+                    add(line);
                 }
             }
         }
-        secrets.patterns.sort_by(|a, b| b.0.len().cmp(&a.0.len()).then_with(|| a.cmp(b)));
-        secrets
-    }
-
-    fn add(&mut self, name: &str, value: &[u8]) {
-        if !self.patterns.iter().any(|(known, _)| known == value) {
-            self.starts.0[usize::from(value[0])] = true;
-            self.patterns.push((value.to_owned(), format!("[secret {name}]")));
-        }
+        Self(Patterns::new(patterns).map(Arc::new), too_short)
     }
 
     /// Whether there is nothing to look for.
     pub fn is_empty(&self) -> bool {
-        self.patterns.is_empty()
+        self.0.is_none()
     }
 
     /// The names whose values are too short to be looked for.
     pub fn too_short(&self) -> &[String] {
-        &self.too_short
+        &self.1
     }
 
     /// Whether one of the values is in there.
     pub fn are_in(&self, bytes: &[u8]) -> bool {
-        (0..bytes.len()).any(|at| self.at(&bytes[at..]).is_some())
+        let Some(patterns) = &self.0 else { return false };
+        let mut state = patterns.start();
+        bytes.iter().any(|byte| patterns.next(&mut state, *byte).is_some())
     }
 
     /// The text, with `[secret NAME]` in the place of each value.
@@ -95,18 +91,32 @@ impl Secrets {
         concealer.finish(&mut out);
         String::from_utf8_lossy(&out).into_owned()
     }
+}
 
-    /// The longest value that `bytes` begins with.
-    fn at(&self, bytes: &[u8]) -> Option<&(Vec<u8>, String)> {
-        let first = bytes.first()?;
-        if !self.starts.0[usize::from(*first)] {
-            return None;
-        }
-        self.patterns.iter().find(|(value, _)| bytes.starts_with(value))
+impl Patterns {
+    /// None where there is nothing to look for.
+    fn new(patterns: BTreeMap<Vec<u8>, String>) -> Option<Self> {
+        let longest = patterns.keys().map(Vec::len).max()?;
+        // It fails for more bytes than a process can be given in its environment.
+        #[expect(clippy::expect_used, reason = "to go on without it would show what is secret")]
+        let automaton = NFA::new(patterns.keys()).expect("the values of variables are too large to be kept secret");
+        Some(Self { automaton, instead: patterns.into_values().collect(), longest })
     }
 
-    fn longest(&self) -> usize {
-        self.patterns.first().map_or(0, |(value, _)| value.len())
+    fn start(&self) -> StateID {
+        // An automaton of this kind starts anywhere.
+        self.automaton.start_state(Anchored::No).unwrap_or_default()
+    }
+
+    /// Takes a byte: the longest value that ends with it, and how long that is.
+    fn next(&self, state: &mut StateID, byte: u8) -> Option<(usize, usize)> {
+        *state = self.automaton.next_state(Anchored::No, *state, byte);
+        if !self.automaton.is_match(*state) {
+            return None;
+        }
+        // The first of them is the longest: the others are ends of it.
+        let pattern = self.automaton.match_pattern(*state, 0);
+        Some((pattern.as_usize(), self.automaton.pattern_len(pattern)))
     }
 }
 
@@ -114,47 +124,88 @@ impl Secrets {
 #[derive(Debug)]
 pub struct Concealer<'a> {
     secrets: &'a Secrets,
+    state: StateID,
     /// What may be the beginning of a value.
     held: Vec<u8>,
-    /// How many of the bytes to come belong to a value that was found.
-    covered: usize,
+    /// Where in the stream that begins.
+    at: usize,
+    /// What is to go of what is held and was before it, in order: values that overlap are one gap.
+    gaps: VecDeque<Gap>,
+}
+
+#[derive(Debug)]
+struct Gap {
+    bytes: Range<usize>,
+    /// The longest value at its beginning.
+    pattern: usize,
+    /// Whether its place was written.
+    told: bool,
 }
 
 impl<'a> Concealer<'a> {
     /// At the beginning of a stream.
     pub fn new(secrets: &'a Secrets) -> Self {
-        Self { secrets, held: Vec::new(), covered: 0 }
+        let state = secrets.0.as_ref().map(|patterns| patterns.start()).unwrap_or_default();
+        Self { secrets, state, held: Vec::new(), at: 0, gaps: VecDeque::new() }
     }
 
     /// Takes the next piece, and appends to `out` what is known by now.
     pub fn push(&mut self, piece: &[u8], out: &mut Vec<u8>) {
+        let Some(patterns) = &self.secrets.0 else { return out.extend_from_slice(piece) };
+        let mut end = self.at + self.held.len();
         self.held.extend_from_slice(piece);
-        // Where a whole value still fits, no more needs to be known.
-        let ready = (self.held.len() + 1).saturating_sub(self.secrets.longest().max(1));
-        self.advance(ready, out);
+        for byte in piece {
+            end += 1;
+            if let Some((pattern, length)) = patterns.next(&mut self.state, *byte) {
+                self.cover(end - length..end, pattern);
+            }
+        }
+        // No value that is still to be found begins before this.
+        self.advance((end + 1).saturating_sub(patterns.longest), out);
     }
 
     /// Takes the end.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
-        self.advance(self.held.len(), out);
+        self.advance(self.at + self.held.len(), out);
     }
 
-    fn advance(&mut self, count: usize, out: &mut Vec<u8>) {
-        for at in 0..count {
-            if let Some((value, instead)) = self.secrets.at(&self.held[at..]) {
-                // One that begins inside another one is part of the same gap.
-                if self.covered == 0 {
-                    out.extend_from_slice(instead.as_bytes());
-                }
-                self.covered = self.covered.max(value.len());
+    /// Adds a value to the gaps, which ends where no other did.
+    fn cover(&mut self, bytes: Range<usize>, pattern: usize) {
+        let mut gap = Gap { bytes, pattern, told: false };
+        while let Some(before) = self.gaps.pop_back_if(|before| before.bytes.end > gap.bytes.start) {
+            // One that begins at the same place is longer than what began there before.
+            if before.bytes.start < gap.bytes.start {
+                gap.bytes.start = before.bytes.start;
+                gap.pattern = before.pattern;
             }
-            if self.covered == 0 {
-                out.push(self.held[at]);
-            } else {
-                self.covered -= 1;
+            gap.told |= before.told;
+        }
+        self.gaps.push_back(gap);
+    }
+
+    fn advance(&mut self, to: usize, out: &mut Vec<u8>) {
+        let Some(patterns) = &self.secrets.0 else { return };
+        let begin = self.at;
+        while self.at < to {
+            match self.gaps.front_mut() {
+                Some(gap) if gap.bytes.start <= self.at => {
+                    if !gap.told {
+                        out.extend_from_slice(patterns.instead[gap.pattern].as_bytes());
+                        gap.told = true;
+                    }
+                    self.at = gap.bytes.end.min(to);
+                    if self.at == gap.bytes.end {
+                        self.gaps.pop_front();
+                    }
+                }
+                gap => {
+                    let next = gap.map_or(to, |gap| gap.bytes.start.min(to));
+                    out.extend_from_slice(&self.held[self.at - begin..next - begin]);
+                    self.at = next;
+                }
             }
         }
-        self.held.drain(..count);
+        self.held.drain(..self.at - begin);
     }
 }
 
@@ -188,6 +239,77 @@ mod tests {
     fn of_two_values_that_begin_alike_the_longer_one_goes_and_of_two_that_overlap_both() {
         let secrets = secrets(&[("SHORT", "abcd"), ("LONG", "abcdefgh"), ("TAIL", "ghij")]);
         assert_eq!(secrets.conceal("abcdefgh abcdef abcdefghij"), "[secret LONG] [secret SHORT]ef [secret LONG]");
+    }
+
+    /// The same byte by byte, as it is easily seen to be right: at each place the longest value that begins there.
+    fn simply(values: &[&str], text: &[u8]) -> Vec<u8> {
+        let (mut covered, mut out) = (0, Vec::new());
+        for at in 0..text.len() {
+            let longest =
+                values.iter().filter(|value| text[at..].starts_with(value.as_bytes())).max_by_key(|v| v.len());
+            if let Some(value) = longest {
+                if covered == 0 {
+                    out.extend_from_slice(format!("[secret {value}]").as_bytes());
+                }
+                covered = covered.max(value.len());
+            }
+            if covered == 0 {
+                out.push(text[at]);
+            }
+            covered = covered.saturating_sub(1);
+        }
+        out
+    }
+
+    #[test]
+    fn whatever_values_overlap_in_whatever_way_the_same_goes() {
+        let sets: [&[&str]; 5] = [
+            &["aaaa", "aaaaa", "aaaaaaaa"],
+            &["abab", "baba", "ababab"],
+            &["aabb", "bbaa", "abba", "aabbaabb"],
+            &["abcd", "bcda", "cdabcdab", "dabc"],
+            &["bbbb", "abbbba", "bbbbbbb"],
+        ];
+        let mut random = 1_u64;
+        for set in sets {
+            let values: Vec<(&str, &str)> = set.iter().map(|value| (*value, *value)).collect();
+            let secrets = secrets(&values);
+            for _ in 0..300 {
+                let mut text = Vec::new();
+                let mut cuts = Vec::new();
+                for _ in 0..60 {
+                    random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                    text.push(set[0].as_bytes()[usize::try_from(random >> 60).unwrap() % set[0].len()]);
+                    cuts.push((random >> 50).is_multiple_of(4));
+                }
+                let mut concealer = Concealer::new(&secrets);
+                let (mut out, mut from) = (Vec::new(), 0);
+                for at in (0..text.len()).filter(|at| cuts[*at]) {
+                    concealer.push(&text[from..at], &mut out);
+                    from = at;
+                }
+                concealer.push(&text[from..], &mut out);
+                concealer.finish(&mut out);
+                let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+                assert_eq!(shown(&out), shown(&simply(set, &text)), "{}", shown(&text));
+            }
+        }
+    }
+
+    #[test]
+    fn a_large_value_takes_no_longer_to_look_for() {
+        let value: String = (0..100_000).map(|at| if at % 8 == 7 { '\n' } else { 'a' }).collect();
+        let value = value + &"a".repeat(100_000);
+        let secrets = secrets(&[("KEYS", &value)]);
+        let mut concealer = Concealer::new(&secrets);
+        let (piece, mut out) = ("aaaaaaa\n".repeat(8 << 10), Vec::new());
+        let started = std::time::Instant::now();
+        for _ in 0..64 {
+            concealer.push(piece.as_bytes(), &mut out);
+        }
+        concealer.finish(&mut out);
+        assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
+        assert!(!String::from_utf8(out).unwrap().contains(&value));
     }
 
     #[test]

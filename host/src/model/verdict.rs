@@ -268,6 +268,15 @@ impl Unnamed {
     }
 }
 
+/// What was named as the base, and what it was then. The verdict has the commit that was compared with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NamedBase {
+    /// As it was given: a branch, a tag, a commit.
+    pub name: String,
+    /// The commit that it named, as `sha1:…` or `sha256:…`.
+    pub commit: String,
+}
+
 /// A pack that judged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UsedPack {
@@ -296,8 +305,14 @@ pub struct Record {
     pub tree: String,
     /// Where: the host's name.
     pub host: String,
-    /// Whether the working tree differed from the commit. None outside version control.
+    /// Whether what was verified, the working tree or the index, differed from the commit. None outside version control.
     pub dirty: Option<bool>,
+    /// Whether it was the index. Absent where it was not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub staged: bool,
+    /// What was named as the base. Absent where nothing was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<NamedBase>,
     /// The version of the specification, where there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spec_version: Option<SpecVersion>,

@@ -3,13 +3,15 @@
 //! Must not read contents.
 
 use super::{Grant, files_digest, seen};
-use crate::model::{Change, Digest, Entry, EntryKind, Mount, Scope};
+use crate::model::{Change, Digest, Entry, EntryKind, Mount, NamedBase, Scope};
 use crate::subject::{Changes, Committed, Kind, Revision, Snapshot, kind_of_mode};
 use std::collections::BTreeSet;
 
 /// What the subject is compared with.
 #[derive(Debug)]
 pub struct Base {
+    /// What was named, of which the base is where the subject's history left it.
+    pub named: NamedBase,
     /// The base itself.
     pub revision: Revision,
     /// What differs.

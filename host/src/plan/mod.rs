@@ -15,14 +15,11 @@ use crate::config::{self, Body, Check, Command, Config, Globs, Logic, Scenario, 
 use crate::guest::Limits;
 use crate::model::{
     Capability, CapabilityName, Change, ChangeKind, CheckId, CheckInfo, CheckKind, Context, Deselected, Digest,
-    Encoder, Entry, EntryKind, EnvironmentMode, Mount, PackName, Passed, PlanRow, Probe, ScenarioName, Scope, Secrets,
-    Severity,
+    Encoder, Entry, EntryKind, EnvironmentMode, Mount, PackName, Passed, PlanRow, Probe, ScenarioName, Scope, Severity,
 };
 use crate::native::{Environment, with_passed};
 use crate::subject::{Kind, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 use touched::Touched;
 
@@ -47,19 +44,6 @@ pub struct Plan {
     pub units: Vec<Unit>,
 }
 
-impl Plan {
-    /// The values that nobody is to see: of all variables that any of its commands marks.
-    pub fn secrets(&self) -> Secrets {
-        let commands = self.units.iter().filter_map(|unit| match &unit.work {
-            Work::Command { environment, secrets, .. } => Some((environment, secrets)),
-            Work::Logic { .. } | Work::Nothing(_) => None,
-        });
-        Secrets::new(commands.flat_map(|(environment, secrets)| {
-            secrets.iter().filter_map(|name| Some((name.as_str(), environment.get(OsStr::new(name))?.as_bytes())))
-        }))
-    }
-}
-
 /// One check, ready to be carried out.
 #[derive(Debug)]
 pub struct Unit {
@@ -79,6 +63,8 @@ pub struct Unit {
     pub allow_empty: bool,
     /// What to do.
     pub work: Work,
+    /// For people: more of why it is not among those to run, where there is more to say.
+    pub note: Option<String>,
     /// What the verdict says of it.
     pub row: PlanRow,
 }
@@ -97,8 +83,6 @@ pub enum Work {
         files: Option<Vec<String>>,
         /// What was passed, as the record says it.
         passed: Passed,
-        /// The names of variables that are secret.
-        secrets: Vec<String>,
         /// Exit codes that mean that something is missing here.
         gap_exit: Vec<u8>,
     },
@@ -238,8 +222,12 @@ pub fn plan(
     let touched = about.base.filter(|_| request.changed).map(|base| Touched::of(base, about.snapshot));
     let checks = selected(config, scenario, &about, request).into_iter();
     let units = checks.filter_map(|(check, why)| match (&check.body, why) {
-        (Body::Command(_), Some(why)) => Some(no_unit(check, CheckKind::Command, why)),
-        (Body::Logic(_), Some(why)) => Some(no_unit(check, CheckKind::Logic, why)),
+        (Body::Command(_), Some(why)) => {
+            Some(Unit { note: about.note(check, why), ..no_unit(check, CheckKind::Command, why) })
+        }
+        (Body::Logic(_), Some(why)) => {
+            Some(Unit { note: about.note(check, why), ..no_unit(check, CheckKind::Logic, why) })
+        }
         (Body::Command(command), None) => {
             let (snapshot, key) = (about.snapshot, about.key.as_ref());
             let needs = needs(config, check);
@@ -272,6 +260,7 @@ fn no_unit(check: &Check, kind: CheckKind, why: Deselected) -> Unit {
         allow_empty: check.allow_empty,
         needs: BTreeMap::new(),
         work: Work::Nothing(kind),
+        note: None,
         row: PlanRow { id: check.id.clone(), deselected: Some(why), definition: None, files: None, baseline: false },
     }
 }
@@ -375,6 +364,7 @@ fn command_unit(
         blocking: check.blocking,
         timeout: check.timeout,
         allow_empty: check.allow_empty,
+        note: None,
         row: PlanRow {
             id: check.id.clone(),
             deselected: None,
@@ -390,7 +380,6 @@ fn command_unit(
             },
             environment,
             files: files.map(|files| names(files, &command.tests, snapshot)),
-            secrets: command.secrets.clone(),
             gap_exit: command.gap_exit.clone(),
         },
     }
@@ -490,6 +479,7 @@ fn logic_unit(
         blocking: check.blocking,
         timeout: check.timeout,
         allow_empty: check.allow_empty,
+        note: None,
         work: Work::Logic {
             pack: logic.pack.clone(),
             check: Box::new(resolved.info.clone()),

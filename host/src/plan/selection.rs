@@ -66,6 +66,27 @@ impl About<'_> {
         self.capabilities.is_none_or(|capabilities| capabilities.iter().any(there))
     }
 
+    /// What there is to say of why a check is left out, beyond the kind of reason.
+    pub(super) fn note(&self, check: &Check, why: Deselected) -> Option<String> {
+        match why {
+            Deselected::NoCapability => {
+                let known = self.capabilities.unwrap_or_default();
+                let of = |name: &CapabilityName| known.iter().find(|known| known.name == *name);
+                let lacking =
+                    check.when.capabilities.iter().filter(|name| !self.has(name)).map(|name| match of(name) {
+                        Some(Capability { state, why: Some(why), .. }) => format!("`{name}` is {state} here: {why}"),
+                        Some(Capability { state, why: None, .. }) => format!("`{name}` is {state} here"),
+                        None => format!("nobody asked for `{name}`"),
+                    });
+                Some(lacking.collect::<Vec<_>>().join("; "))
+            }
+            Deselected::NoSuchPath if self.base.is_none() => {
+                Some("there is no base, and nothing is at a path of its `when`".to_owned())
+            }
+            _ => None,
+        }
+    }
+
     /// Whether a path that fits changed since the base, or is there where there is no base.
     fn touched(&self, fits: impl Fn(&str) -> bool) -> bool {
         if let Some(base) = self.base {

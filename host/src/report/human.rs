@@ -183,8 +183,11 @@ impl Human {
         }
         if outcome == RunOutcome::Empty {
             let _ = writeln!(text, "nothing was verified: no check passed or failed that decides anything");
-            let _ =
-                writeln!(text, "help: if nothing here is for this scenario to judge, say why with `--na \"REASON\"`");
+            // Of a part it says nothing that the whole is not applicable.
+            if !verdict.is_scoped() {
+                let help = "help: if nothing here is for this scenario to judge, say why with `--na \"REASON\"`";
+                let _ = writeln!(text, "{help}");
+            }
         }
         let known: usize = verdict.rows.iter().map(|row| known(&row.findings)).sum();
         if let (Some(base), true) = (&verdict.subject.base, known > 0) {
@@ -192,9 +195,13 @@ impl Human {
             let _ = writeln!(text, "{known} {findings} known in the base {base}, not counted as a failure");
         }
         if record.dirty == Some(true) {
-            let what = match &verdict.subject.commit {
-                Some(_) => "dirty: the working tree differs from its commit, so this says nothing of the commit",
-                None => "dirty: nothing is committed yet, so this is about the working tree alone",
+            let what = match (&verdict.subject.commit, record.staged) {
+                (Some(_), false) => {
+                    "dirty: the working tree differs from its commit, so this says nothing of the commit"
+                }
+                (None, false) => "dirty: nothing is committed yet, so this is about the working tree alone",
+                (Some(_), true) => "staged: the index differs from the commit, and this is about what is staged",
+                (None, true) => "staged: nothing is committed yet, and this is about what is staged",
             };
             let _ = writeln!(text, "{what}");
         }
@@ -266,7 +273,12 @@ fn note(row: &Row, record: &RecordRow, findings: &[Finding]) -> String {
             let why = record.message.as_deref().unwrap_or("the check found nothing to judge");
             notes.push(format!("not applicable: {}", escape(why)));
         }
-        CheckOutcome::NotSelected(why) => notes.push(deselected(*why).to_owned()),
+        CheckOutcome::Skipped(SkipReason::TimeUp) => notes.push("the time of the whole run was used up".to_owned()),
+        CheckOutcome::Skipped(SkipReason::Interrupted) => notes.push("the run was interrupted".to_owned()),
+        CheckOutcome::Skipped(SkipReason::RulesOff) => notes.push("all of its rules are off".to_owned()),
+        CheckOutcome::NotSelected(why) => {
+            notes.push(record.message.as_deref().map_or_else(|| deselected(*why).to_owned(), escape));
+        }
         CheckOutcome::Error(kind) => notes.push(error_word(*kind).to_owned()),
         CheckOutcome::Passed | CheckOutcome::Failed | CheckOutcome::TimedOut | CheckOutcome::Interrupted => {}
     }
@@ -311,7 +323,7 @@ fn known(findings: &[Finding]) -> usize {
     findings.iter().filter(|finding| finding.known).count()
 }
 
-/// Why a check is not among those to run, in words.
+/// Why a check is not among those to run, in words, where nothing more is known of it.
 pub fn deselected(why: Deselected) -> &'static str {
     match why {
         Deselected::Revision => "only a working tree is a folder to run it in",

@@ -171,14 +171,20 @@ impl<'scope, 'env: 'scope> Course<'scope, 'env> {
             // All before it have ended, so that no other can take its place.
             let red = self.order.first_red().filter(|red| *red < place);
             let (row, record) = match (unit.row.deselected, red, self.ended.remove(&place), self.stopped) {
-                (Some(why), _, _, _) => finished(unit, CheckOutcome::NotSelected(why), Done::default(), Duration::ZERO),
+                (Some(why), _, _, _) => {
+                    let message = unit.note.as_deref().map(|note| self.shared.secrets.conceal(note));
+                    let done = Done { message, ..Done::default() };
+                    finished(unit, CheckOutcome::NotSelected(why), done, Duration::ZERO)
+                }
                 (None, Some(red), ended, _) => {
                     let outcome = CheckOutcome::Skipped(SkipReason::AfterFailure(self.plan.units[red].id.clone()));
                     let elapsed = ended.as_ref().map_or(Duration::ZERO, |ended| ended.elapsed);
                     finished(unit, outcome, ended.map(outside).unwrap_or_default(), elapsed)
                 }
                 (None, None, Some(ended), _) => finished(unit, ended.outcome, ended.done, ended.elapsed),
-                (None, None, None, Some(stopped)) => finished(unit, stopped.outcome(), Done::default(), Duration::ZERO),
+                (None, None, None, Some(stopped)) => {
+                    finished(unit, CheckOutcome::Skipped(stopped.skip()), Done::default(), Duration::ZERO)
+                }
                 (None, None, None, None) => return,
             };
             sink(&Event::CheckFinished { row: Box::new(row.clone()), record: Box::new(record.clone()) });

@@ -20,8 +20,9 @@ pub use sources::Sources;
 
 use crate::guest::Pack;
 use crate::model::{
-    CheckKind, CheckOutcome, Class, Digest, ErrorKind, Event, Exit, PackName, Passed, Record, RecordRow, Row, RunId,
-    RunOutcome, Secrets, Seen, Severity, SkipReason, Spec, Subject, Unnamed, UsedPack, VERDICT_SCHEMA, Verdict,
+    CheckInfo, CheckKind, CheckOutcome, Class, Digest, ErrorKind, Event, Exit, NamedBase, PackName, Passed, Record,
+    RecordRow, Row, RunId, RunOutcome, Secrets, Seen, Severity, SkipReason, Spec, Subject, Unnamed, UsedPack,
+    VERDICT_SCHEMA, Verdict,
 };
 use crate::native::{Probes, Stop};
 use crate::plan::{Base, Plan, Unit, Work};
@@ -60,6 +61,10 @@ pub struct Surroundings<'a> {
     pub engine: String,
     /// This host's name.
     pub host: String,
+    /// The values that nobody is to see.
+    pub secrets: Secrets,
+    /// Whether the subject is an index.
+    pub staged: bool,
     /// When it all began, with looking at the tree: RFC 3339, UTC, milliseconds.
     pub started: String,
     /// The same, to measure from.
@@ -83,7 +88,7 @@ pub fn execute(
         around,
         deadline: around.workspace.patience.deadline(),
         sources: Arc::new(sources),
-        secrets: plan.secrets(),
+        secrets: around.secrets.clone(),
         fail_on: plan.fail_on,
     };
     sink(&Event::RunStarted {
@@ -126,6 +131,13 @@ pub fn execute(
     let mut unnamed = Unnamed::default();
     let (mut open, mut hidden) = (around.snapshot.open(), around.snapshot.hidden());
     let mut unproven = around.snapshot.unproven.clone();
+    let conceal = |text: &mut String| *text = shared.secrets.conceal(text);
+    for remark in open.iter_mut().chain(&mut hidden).chain(&mut unproven) {
+        conceal(&mut remark.path);
+        conceal(&mut remark.why);
+    }
+    let mut capabilities = around.capabilities.known();
+    capabilities.iter_mut().filter_map(|capability| capability.why.as_mut()).for_each(conceal);
     cut(&mut moved, &mut unnamed.moved);
     cut(&mut open, &mut unnamed.open);
     cut(&mut unproven, &mut unnamed.unproven);
@@ -141,6 +153,11 @@ pub fn execute(
         tree: around.workspace.root.to_string_lossy().into_owned(),
         host: around.host.clone(),
         dirty: around.snapshot.dirty,
+        staged: around.staged,
+        base: around.base.map(|base| NamedBase {
+            name: shared.secrets.conceal(&base.named.name),
+            commit: base.named.commit.clone(),
+        }),
         spec_version: around.spec.map(|spec| spec.version),
         open,
         unproven,
@@ -148,7 +165,7 @@ pub fn execute(
         hidden,
         unnamed,
         packs: around.packs.iter().map(|(name, pack)| used(name, pack)).collect(),
-        capabilities: around.capabilities.known(),
+        capabilities,
         jobs: Some(plan.jobs).filter(|jobs| *jobs > 1),
         engine: around.engine.clone(),
         rows: records,
@@ -200,6 +217,14 @@ impl Stopped {
             Self::Budget => CheckOutcome::TimedOut,
         }
     }
+
+    /// Why a check was not started at all.
+    fn skip(self) -> SkipReason {
+        match self {
+            Self::Signal => SkipReason::Interrupted,
+            Self::Budget => SkipReason::TimeUp,
+        }
+    }
 }
 
 /// What is known of a check besides its outcome.
@@ -217,6 +242,11 @@ struct Done {
     class: Option<Class>,
     /// Of a check that does not count.
     seen: Option<Seen>,
+}
+
+/// Whether every rule of a check is switched off, so that it could find nothing that counts.
+fn all_off(check: &CheckInfo, severities: &BTreeMap<String, Option<Severity>>) -> bool {
+    !check.rules.is_empty() && check.rules.iter().all(|rule| severities.get(&rule.id) == Some(&None))
 }
 
 fn finished(unit: &Unit, outcome: CheckOutcome, done: Done, elapsed: Duration) -> (Row, RecordRow) {
@@ -291,6 +321,9 @@ impl Runner<'_> {
         match &unit.work {
             Work::Command { files: Some(files), .. } if files.is_empty() && !unit.allow_empty => {
                 (CheckOutcome::Skipped(SkipReason::NoMatchingFiles), Done::default())
+            }
+            Work::Logic { check, severities, .. } if all_off(check, severities) => {
+                (CheckOutcome::Skipped(SkipReason::RulesOff), Done::default())
             }
             Work::Command { .. } => {
                 let (outcome, mut done) = self.lacking(unit).unwrap_or_else(|| self.command(unit));

@@ -91,6 +91,20 @@ pub enum GitError {
         "`{0}` names more than one thing in this repository\nhelp: write it in full, as `refs/heads/…`, `refs/remotes/…` or `refs/tags/…`"
     )]
     Ambiguous(String),
+    /// Whoever started us names an index that is none of this repository.
+    #[error(
+        "`GIT_INDEX_FILE` names `{named}`, and the index of {folder} cannot be that: {why}\nhelp: unset `GIT_INDEX_FILE`, or have it name a file of {own}, as git does for hooks of this repository"
+    )]
+    ForeignIndex {
+        /// What the variable says.
+        named: String,
+        /// The top of the working tree.
+        folder: String,
+        /// Where its indexes are.
+        own: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
     /// The index has no contents for a path: a merge is not settled.
     #[error("{0} is not merged, so the index holds nothing to verify\nhelp: settle the merge and `git add` the result")]
     Unmerged(String),
@@ -219,7 +233,7 @@ impl Repository {
         let command = "rev-parse";
         let arguments =
             ["--path-format=absolute", "--show-toplevel", "--git-common-dir", "--show-object-format", "HEAD"];
-        let place = Place { folder, tree, patience };
+        let place = Place { folder, tree, patience, index: None };
         let answer = call(place, command, &arguments)?;
         let not_top = |why: String| GitError::NotTop { folder: folder.display().to_string(), why };
         // Where the `.git` here is none, git goes on above; and `core.worktree` can name any folder. Either way it would
@@ -261,7 +275,66 @@ impl Repository {
     }
 
     fn place(&self) -> Place<'_> {
-        Place { folder: &self.top, tree: &self.tree, patience: &self.patience }
+        Place { folder: &self.top, tree: &self.tree, patience: &self.patience, index: None }
+    }
+
+    /// The index that `named`, the value of `GIT_INDEX_FILE`, stands for: `git commit -a` and `git commit PATH` make one
+    /// of their own and commit that, and it is what a hook is asked about.
+    ///
+    /// It has to lie right in the folder that git keeps for this working tree. Anything else would be the index of
+    /// another repository, or a file that somebody else made up.
+    pub fn named_index(&self, named: &OsStr) -> Result<PathBuf, GitError> {
+        let command = "rev-parse";
+        let answer = call(self.place(), command, &["--absolute-git-dir"])?;
+        let own = answer.stdout.strip_suffix(b"\n").filter(|_| answer.success);
+        let own = path(own.ok_or_else(|| refusal(&self.top, command, &answer))?).canonicalize()?;
+        // Git is at the top when it reads a relative name.
+        let index = self.top.join(named);
+        let parent = index.parent().and_then(|parent| parent.canonicalize().ok());
+        let (Some(parent), Some(name)) = (parent, index.file_name()) else {
+            return Err(self.foreign_index(named, &own, "there is no such folder"));
+        };
+        if parent != own {
+            return Err(self.foreign_index(
+                named,
+                &own,
+                "it is not in the folder that git keeps for this working tree",
+            ));
+        }
+        let index = own.join(name);
+        match index.symlink_metadata() {
+            Ok(found) if found.is_file() => Ok(index),
+            Ok(_) => Err(self.foreign_index(named, &own, "it is no regular file")),
+            Err(_) => Err(self.foreign_index(named, &own, "there is no such file")),
+        }
+    }
+
+    fn foreign_index(&self, named: &OsStr, own: &Path, why: &'static str) -> GitError {
+        let shown = |path: &Path| path.to_string_lossy().escape_debug().to_string();
+        GitError::ForeignIndex { named: shown(Path::new(named)), folder: shown(&self.top), own: shown(own), why }
+    }
+
+    /// What an index holds: the one of the working tree, or the one of this name.
+    pub(super) fn indexed(&self, index: Option<&Path>) -> Result<Vec<Indexed>, GitError> {
+        let command = "ls-files";
+        let place = Place { index, ..self.place() };
+        let answer = call(place, command, &["-z", "-s", "-v", "-c"])?;
+        if !answer.success {
+            return Err(refusal(&self.top, command, &answer));
+        }
+        Ok(parse_listing(&answer.stdout).map_err(|message| GitError::Answer { command, message })?.tracked)
+    }
+
+    /// The paths of an index that are only meant to be added (`git add -N`): it has an entry for each, and a commit of it
+    /// has none. No other way to tell them from empty files looks at nothing but the index.
+    pub(super) fn intended(&self, index: Option<&Path>) -> Result<BTreeSet<Vec<u8>>, GitError> {
+        let command = "ls-files";
+        let place = Place { index, ..self.place() };
+        let answer = call(place, command, &["-z", "-c", "--debug"])?;
+        if !answer.success {
+            return Err(refusal(&self.top, command, &answer));
+        }
+        parse_intended(&answer.stdout).map_err(|message| GitError::Answer { command, message })
     }
 
     /// What git tracks in the working tree, and what it neither tracks nor ignores.
@@ -369,7 +442,8 @@ impl Repository {
 pub fn version(folder: &Path) -> Result<(PathBuf, String), GitError> {
     let command = "version";
     let found = program(&search_path(folder))?;
-    let answer = call(Place { folder, tree: folder, patience: &Patience::default() }, command, &[])?;
+    let place = Place { folder, tree: folder, patience: &Patience::default(), index: None };
+    let answer = call(place, command, &[])?;
     if !answer.success {
         return Err(refusal(folder, command, &answer));
     }
@@ -388,6 +462,8 @@ struct Place<'a> {
     /// The outermost tree that holds the folder: no program is taken from it.
     tree: &'a Path,
     patience: &'a Patience,
+    /// The index, where it is not the one of the working tree.
+    index: Option<&'a Path>,
 }
 
 struct Answer {
@@ -456,6 +532,9 @@ fn prepared(place: Place<'_>, command: &'static str, arguments: &[&str]) -> Resu
         .env("GIT_GRAFT_FILE", "/dev/null/grafts")
         .env("GIT_TERMINAL_PROMPT", "0")
         .env("GIT_PAGER", "cat");
+    if let Some(index) = place.index {
+        git.env("GIT_INDEX_FILE", index);
+    }
     for setting in SETTINGS {
         git.arg("-c").arg(setting);
     }
@@ -547,6 +626,30 @@ pub(super) fn parse_listing(output: &[u8]) -> Result<Listing, String> {
         listing.tracked.push(Indexed { path: path.to_vec(), mode, id, skipped });
     }
     Ok(listing)
+}
+
+/// What `ls-files --debug` shows of an entry, behind its path: so many lines.
+const DEBUG_LINES: usize = 5;
+
+/// The flag of an entry that is only meant to be added.
+const INTENT_TO_ADD: u32 = 1 << 29;
+
+/// `ls-files -z -c --debug`: `PATH NUL`, then lines about it, of which the last ends with `flags: HEX`.
+fn parse_intended(output: &[u8]) -> Result<BTreeSet<Vec<u8>>, String> {
+    let (mut rest, mut intended) = (output, BTreeSet::new());
+    while !rest.is_empty() {
+        let bad = || shown(rest);
+        let (path, about) = rest.split_at(rest.iter().position(|byte| *byte == 0).ok_or_else(bad)?);
+        let mut lines = about[1..].splitn(DEBUG_LINES + 1, |byte| *byte == b'\n');
+        let last = lines.by_ref().take(DEBUG_LINES).last().ok_or_else(bad)?;
+        let flags = std::str::from_utf8(last).ok().and_then(|last| last.split_once("flags: "));
+        let flags = flags.and_then(|(_, flags)| u32::from_str_radix(flags, 16).ok()).ok_or_else(bad)?;
+        if flags & INTENT_TO_ADD != 0 {
+            intended.insert(path.to_vec());
+        }
+        rest = lines.next().ok_or_else(bad)?;
+    }
+    Ok(intended)
 }
 
 /// The folders of git's warnings. It says it in no other way; a name with a line end in it is lost, and a name that poses
@@ -646,6 +749,20 @@ mod tests {
             [(&b"a\nb \xff"[..], 0o100_644, false), (b"c\td", 0o100_755, true), (b"link", 0o120_000, false),]
         );
         assert_eq!(listing.untracked, [b"new\n".to_vec(), b"nested/".to_vec()]);
+    }
+
+    #[test]
+    fn what_is_meant_to_be_added_shows_by_a_flag_and_nothing_else_does() {
+        let entry = |path: &str, flags: &str| {
+            let times = "  ctime: 0:0\n  mtime: 0:0\n  dev: 0\tino: 0\n  uid: 0\tgid: 0\n";
+            format!("{path}\0{times}  size: 0\tflags: {flags}\n")
+        };
+        let output = [entry("a\n  flags: 20004000", "0"), entry("b", "20004000"), entry("c", "40004000")].concat();
+        assert_eq!(parse_intended(output.as_bytes()), Ok([b"b".to_vec()].into()));
+        assert_eq!(parse_intended(b""), Ok(BTreeSet::new()));
+        for bad in ["a", "a\0", "a\0  ctime: 0:0\n", &entry("a", "x"), &entry("a", "0").replace("  uid", "\n")] {
+            assert!(parse_intended(bad.as_bytes()).is_err(), "{bad:?}");
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ use super::look::{Hashed, hash};
 use super::snapshot::{Snapshot, Workspace};
 use super::trees::{self, AHEAD, LONGEST};
 use crate::model::Digest;
+use std::ffi::OsStr;
 use std::io::Read as _;
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
@@ -26,6 +27,8 @@ pub struct Revision {
     pub dirty: bool,
     /// Sorted bytewise by path, relative to the root; each with its size, submodules without one.
     pub entries: Vec<Committed>,
+    /// Paths of an index that a commit of it would not have.
+    pub intended: Vec<Vec<u8>>,
 }
 
 impl Revision {
@@ -57,33 +60,43 @@ impl Workspace {
         let Some(repository) = &self.repository else { return Ok(None) };
         let id = ObjectId::of_commit(commit).ok_or_else(|| GitError::NoObject(commit.to_owned()))?;
         let entries = self.sized(repository, trees::committed(repository, id)?)?;
-        Ok(Some(Revision { commit: Some(commit.to_owned()), dirty: false, entries }))
+        Ok(Some(Revision { commit: Some(commit.to_owned()), dirty: false, entries, intended: Vec::new() }))
     }
 
-    /// What the index holds at and below the root: what a commit of it would. None outside version control.
-    pub fn staged(&self) -> Result<Option<Revision>, GitError> {
+    /// What an index holds at and below the root: what a commit of it would. `named` is the value of `GIT_INDEX_FILE`,
+    /// where there is one. None outside version control.
+    pub fn staged(&self, named: Option<&OsStr>) -> Result<Option<Revision>, GitError> {
         let Some(repository) = &self.repository else { return Ok(None) };
+        let index = named.map(|named| repository.named_index(named)).transpose()?;
         let one = |Indexed { path, mode, id, skipped: _ }: Indexed| match id {
             Some(id) => Ok(Committed { path, mode, id, size: None }),
             None => Err(GitError::Unmerged(String::from_utf8_lossy(&path).into_owned())),
         };
-        let mut listed = repository.list()?.tracked.into_iter().map(one).collect::<Result<Vec<_>, _>>()?;
+        let mut listed = repository.indexed(index.as_deref())?.into_iter().map(one).collect::<Result<Vec<_>, _>>()?;
         listed.sort_by(|a, b| a.path.cmp(&b.path));
-        let entries = self.sized(repository, listed)?;
+        let mut entries = self.sized(repository, listed)?;
+        let mut intended = Vec::new();
+        // What is only meant to be added is an empty file as the index lists it.
+        if entries.iter().any(|entry| entry.size == Some(0)) {
+            let all = repository.intended(index.as_deref())?;
+            intended.extend(all.iter().filter_map(|path| self.inside(path)));
+            entries.retain(|entry| intended.binary_search(&entry.path).is_err());
+        }
         let commit = repository.commit.clone();
         let committed = commit.as_deref().map(|commit| self.revision(commit)).transpose()?.flatten();
         let dirty = committed.is_none_or(|committed| committed.entries != entries);
-        Ok(Some(Revision { commit, dirty, entries }))
+        Ok(Some(Revision { commit, dirty, entries, intended }))
+    }
+
+    /// Where a path of the repository is below the root. None for what is elsewhere.
+    fn inside(&self, path: &[u8]) -> Option<Vec<u8>> {
+        let path = if self.below.is_empty() { path } else { path.strip_prefix(&self.below[..])?.strip_prefix(b"/")? };
+        Some(path.to_vec())
     }
 
     /// What of these is at and below the root, with its size.
     fn sized(&self, repository: &Repository, listed: Vec<Committed>) -> Result<Vec<Committed>, GitError> {
-        let inside = |mut entry: Committed| {
-            if !self.below.is_empty() {
-                entry.path = entry.path.strip_prefix(&self.below[..])?.strip_prefix(b"/")?.to_vec();
-            }
-            Some(entry)
-        };
+        let inside = |entry: Committed| Some(Committed { path: self.inside(&entry.path)?, ..entry });
         let mut entries: Vec<Committed> = listed.into_iter().filter_map(inside).collect();
         let sized = || |entry: &&mut Committed| kind_of_mode(entry.mode) != Kind::LeftOut;
         let ids: Vec<ObjectId> = entries.iter_mut().filter(sized()).map(|entry| entry.id).collect();

@@ -142,15 +142,17 @@ impl Workspace {
             }
             entries.push(entry);
         }
-        let snapshot =
-            Snapshot::new(entries, self.commit(), self.repository.is_some().then_some(!dirty.is_empty()), taken);
+        let commit = self.commit();
+        // Before the first commit everything differs from it, also where that is nothing.
+        let differs = commit.is_none() || !dirty.is_empty();
+        let snapshot = Snapshot::new(entries, commit, self.repository.is_some().then_some(differs), taken);
         let plain = |entry: &Entry| matches!(entry.kind, Kind::File | Kind::Executable | Kind::Symlink);
         // Where names and files alone made it what it is: a name that has no file can get one while no other is touched.
         let whole = collected.sources.len() == 1
             && !settled.asked
             && snapshot.entries.len() == collected.candidates.len()
             && snapshot.iter().all(plain);
-        let whole = said.filter(|_| whole).map(|said| Whole { said, tree: snapshot.tree, dirty: !dirty.is_empty() });
+        let whole = said.filter(|_| whole).map(|said| Whole { said, tree: snapshot.tree, dirty: differs });
         let dirty: Vec<&[u8]> = dirty.iter().filter_map(|at| Some(collected.sources.get(*at)?.at.as_slice())).collect();
         let within =
             |at: &[u8], outer: &[u8]| at.strip_prefix(outer).is_some_and(|rest| matches!(rest, [] | [b'/', ..]));
@@ -237,6 +239,19 @@ impl Snapshot {
             learnt: false,
             taken,
         }
+    }
+
+    /// The same where a file says what is verified and is ignored: no commit has it. Outside version control nothing is
+    /// said of a commit.
+    #[must_use]
+    pub fn judged_by_another(mut self, file: &str) -> Self {
+        if self.dirty.is_some() {
+            self.dirty = Some(true);
+            let why = "git ignores it, and it says what is verified";
+            self.unproven.push(Remark { path: file.to_owned(), why: why.to_owned() });
+            self.unproven.sort();
+        }
+        self
     }
 
     fn known(&self) -> Known<'_> {

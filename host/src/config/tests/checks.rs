@@ -557,3 +557,13 @@ fail-fast = true
        = help: add `checks = ["NAME"]` with the names of its checks, in order
     "#);
 }
+
+#[test]
+fn the_name_of_the_file_with_all_output_is_no_name_of_a_check() {
+    let said = messages("[checks.verify]\ncommand = [\"true\"]\n[checks.verify-all]\ncommand = [\"true\"]\n");
+    assert!(
+        said.contains("`verify` cannot be the name of a check") && said.contains("help: write for example"),
+        "{said}"
+    );
+    assert!(said.contains(":1:9"), "with its place: {said}");
+}
