@@ -195,13 +195,16 @@ fn tests_of_files_are_arguments_of_their_own_whatever_their_names() {
         "[checks.a]\ncommand = [\"./tell\", \"{tests}\"]\nfiles = [\"**/*.in\"]\ntests = { \"{path}.in\" = \"{path}.out\" }\n",
     );
     project.script("tell", "for a; do printf '%s\\0' \"$a\"; done");
-    for name in ["-rf", "a b", "c\nd", "q\"uo'te", "sub/-x"] {
+    for name in ["-rf", "a b", "c\nd", "q\"uo'te", "sub/-x", "@z", "v=1", ":!a"] {
         project.write(&format!("{name}.in"), "").write(&format!("{name}.out"), "");
     }
     project.write("without.in", "");
     project.run(&["verify"]).exits(0);
     let log = project.run(&["show", "--log", "--check", "a"]).exits(0);
-    assert_eq!(log.raw.stdout, b"./-rf.out\0a b.out\0c\nd.out\0q\"uo'te.out\0sub/-x.out\0");
+    assert_eq!(
+        log.raw.stdout,
+        b"./-rf.out\0./:!a.out\0./@z.out\0a b.out\0c\nd.out\0q\"uo'te.out\0sub/-x.out\0./v=1.out\0"
+    );
 }
 
 #[test]
@@ -209,10 +212,10 @@ fn a_list_of_files_has_each_name_as_it_is() {
     let project =
         Project::with("[checks.a]\ncommand = [\"./tell\", \"{files0}\"]\nfiles = [\"**\", \"!tell\", \"!*.toml\"]\n");
     project.script("tell", "cat -- \"$1\"");
-    for name in ["-rf", "q\"uo'te", "c\nd", " "] {
+    for name in ["-rf", "q\"uo'te", "c\nd", " ", "@z"] {
         project.write(name, "");
     }
     project.run(&["verify"]).exits(0);
     let log = project.run(&["show", "--log", "--check", "a"]).exits(0);
-    assert_eq!(log.raw.stdout, b" \0./-rf\0c\nd\0q\"uo'te\0");
+    assert_eq!(log.raw.stdout, b"./ \0./-rf\0./@z\0c\nd\0q\"uo'te\0");
 }

@@ -112,8 +112,24 @@ fn files_are_arguments_of_their_own_whatever_their_names() {
     }
     std::os::unix::fs::symlink("a b", project.path("link")).unwrap();
     project.run(&["verify"]).exits(0);
-    let expected = ["-x", "./-rf", "a b", "c\nd", "it's", "q\"uote", "sub/-x", "ü", "end"];
+    let expected = ["-x", "./-rf", "a b", "c\nd", "it's", "q\"uote", "sub/-x", "./ü", "end"];
     assert_eq!(calls(&project), [expected]);
+}
+
+#[test]
+fn no_name_of_a_file_switches_a_command_off() {
+    // Each of the last names would mean something else to the program: an assignment, a pattern that excludes.
+    let project = Project::with(
+        "[checks.awk]\ncommand = [\"awk\", \"/BAD/ { bad = 1 } END { exit bad }\", \"{files}\"]\nfiles = [\"*=*\"]\n\
+         [checks.grep]\ncommand = [\"sh\", \"-c\", '! git grep -q BAD -- \"$@\"', \"x\", \"{files}\"]\nfiles = [\"*.txt\"]\n\
+         [scenarios.default]\nchecks = [\"awk\", \"grep\"]\nfail-fast = false\n",
+    );
+    project.write("v=1.in", "BAD\n").write("a.txt", "BAD\n").write(":!a.txt", "good\n").committed();
+    let document = json(&project, &[]);
+    assert_eq!(
+        (&row(&document, "awk")["outcome"], &row(&document, "grep")["outcome"]),
+        (&json!("failed"), &json!("failed"))
+    );
 }
 
 #[test]

@@ -49,9 +49,13 @@ pub fn calls(argv: &[String], files: &[String], list: &str) -> Vec<Vec<String>> 
     calls
 }
 
-/// A name that no program takes for an option.
+/// A name that no program takes for anything but a file. What begins with a sign may be an option, a list of arguments
+/// (`@x`) or a pattern (`:!x`); with `=` or `:` in its first part it may be an assignment (`v=1`) or an address
+/// (`host:x`). After `./` all of them are files.
 fn safe(path: &str) -> String {
-    if path.starts_with('-') { format!("./{path}") } else { path.to_owned() }
+    let first = path.split('/').next().unwrap_or_default();
+    let plain = path.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.');
+    if plain && !first.contains(['=', ':']) { path.to_owned() } else { format!("./{path}") }
 }
 
 #[cfg(test)]
@@ -66,11 +70,24 @@ mod tests {
     fn names_stand_where_they_are_asked_for() {
         let files = strings(&["a b", "-rf", "c\nd", "'"]);
         let [call] = &calls(&strings(&["x", "{files}", "--from={files0}", "end"]), &files, "/l")[..] else { panic!() };
-        assert_eq!(*call, strings(&["x", "a b", "./-rf", "c\nd", "'", "--from=/l", "end"]));
+        assert_eq!(*call, strings(&["x", "a b", "./-rf", "c\nd", "./'", "--from=/l", "end"]));
         assert_eq!(calls(&strings(&["x"]), &files, ""), [strings(&["x"])]);
         assert_eq!(calls(&strings(&["x", "{files}"]), &[], ""), [strings(&["x"])]);
-        assert_eq!(list(&files), b"a b\0./-rf\0c\nd\0'\0");
+        assert_eq!(list(&files), b"a b\0./-rf\0c\nd\0./'\0");
         assert!(wants_list(&strings(&["x", "-f={files0}"])) && !wants_list(&strings(&["x", "{files}"])));
+    }
+
+    #[test]
+    fn no_name_means_anything_but_a_file() {
+        for plain in ["a", "Z", "0", "_", ".a", ".github/x", "a b", "a@b", "a-b", "a/v=1", "a/b:c", "..a"] {
+            assert_eq!(safe(plain), plain);
+        }
+        for sign in "!\"#$%&'()*+,-:;<=>?@[\\]^`{|}~ \t\n\u{7f}ü–".chars() {
+            assert_eq!(safe(&format!("{sign}a")), format!("./{sign}a"));
+        }
+        for other in ["v=1.txt", "v=1/a", ".v=1", "host:x", "http:/x", "C:x", "a b=c"] {
+            assert_eq!(safe(other), format!("./{other}"));
+        }
     }
 
     #[test]
