@@ -103,7 +103,8 @@ fn a_check_for_other_machines_is_left_out_and_that_is_no_error() {
     let plan = project.run(&["verify", "--plan"]).exits(0).stdout;
     assert!(plan.contains("3 of 4 checks would run"), "{plan}");
     assert!(
-        plan.contains("false, if there and gone are there\n") && plan.contains("false, if unknown is there\n"),
+        plan.contains("`false`, if `there` and `gone` are there\n")
+            && plan.contains("`false`, if `unknown` is there\n"),
         "{plan}"
     );
     project.run(&["verify", "other"]).exits(2);

@@ -254,7 +254,7 @@ fn what_judges_is_never_left_out() {
         assert!(dirty(&project), "{exclude}");
     }
     // A component that judges is no less.
-    let pack = "[packs.p]\nsource = \"file:./d/../p.wasm\"\nallow = [\"tree:**\"]\n";
+    let pack = "[packs.p]\nsource = \"file:p.wasm\"\nallow = [\"tree:**\"]\n";
     project.write("probity.toml", format!("{}{pack}", config("\"**\"")));
     project.git(&["add", "probity.toml"]);
     project.git(&["commit", "-q", "-m", "x"]);

@@ -238,3 +238,44 @@ fn the_file_may_be_read_by_whoever_may_read_new_files() {
     let mode = |name: &str| fs::metadata(project.path(name)).unwrap().permissions().mode();
     assert_eq!(mode("probity.toml"), mode("other"));
 }
+
+#[test]
+fn a_lock_that_git_ignores_is_no_lock() {
+    let written = |ignored: bool| {
+        let project = folder(&[("sub/Cargo.toml", PACKAGE), ("sub/Cargo.lock", "version = 4\n")]);
+        project.write(".gitignore", if ignored { "Cargo.lock\n" } else { "" }).git(&["init", "-q"]);
+        let ran = run(&project, &["-C", "sub", "init"]).exits(0);
+        assert_eq!(ran.stderr.contains("note: git ignores Cargo.lock: "), ignored, "{}", ran.stderr);
+        fs::read_to_string(project.path("sub/probity.toml")).unwrap()
+    };
+    assert!(written(false).contains("--locked") && !written(true).contains("--locked"));
+}
+
+#[test]
+fn scripts_that_mend_files_are_only_proposed() {
+    for mending in ["eslint . --fix", "prettier --write .", "jest -u", "vitest --update", "jest --updateSnapshot=true"]
+    {
+        let package = format!(r#"{{ "scripts": {{ "lint": "{mending}", "test": "vitest run" }} }}"#);
+        let project = folder(&[("package.json", &package)]);
+        run(&project, &["init"]).exits(0);
+        let written = fs::read_to_string(project.path("probity.toml")).unwrap();
+        understood(&written);
+        let proposed = "# Commented out, since it changes files, and what a check changes is not what was verified.\n# [checks.npm-lint]\n";
+        assert!(written.contains(proposed) && written.contains("\n[checks.npm-test]\n"), "{mending}: {written}");
+        assert!(!written.contains(mending), "no word of it is copied");
+    }
+}
+
+#[test]
+fn a_place_that_cannot_have_one_is_told_as_verify_tells_it() {
+    let project = folder(&[("Cargo.toml", PACKAGE)]);
+    symlink("nowhere", project.path("probity.toml")).unwrap();
+    let said = run(&project, &["init"]).exits(2).stderr;
+    assert_eq!(said, run(&project, &["verify"]).exits(2).stderr);
+    assert!(said.contains("is a link that leads nowhere") && said.contains("help: "), "{said}");
+    let bare = Project::new();
+    bare.git(&["init", "-q", "--bare"]);
+    let said = run(&bare, &["init"]).exits(2).stderr;
+    assert!(said.contains("a repository without a working tree") && said.contains("help: "), "{said}");
+    assert!(!bare.path("probity.toml").exists());
+}

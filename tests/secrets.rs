@@ -2,6 +2,7 @@
 
 use crate::support::{Project, Ran, around, row};
 use std::fs;
+use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 
 const VALUE: &str = "hunter2-s3cr3t";
@@ -191,19 +192,19 @@ fn what_is_said_around_the_checks_has_no_value_either() {
     project.script("probe", "cat .git/value >&2; exit 1").committed();
     fs::write(project.path(".git/value"), VALUE).unwrap();
     std::os::unix::fs::symlink(format!("/{VALUE}/x"), project.path(&format!("link-{VALUE}"))).unwrap();
-    let pipe = project.path(&format!("pipe-{VALUE}"));
-    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0).unwrap();
+    let odd = std::ffi::OsString::from_vec([b"odd-", VALUE.as_bytes(), b"-\xff"].concat());
+    fs::write(project.root().join(&odd), "").unwrap();
     let lists = |ran: &Ran| {
         let document: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
         let of = |name: &str| document["record"][name].to_string();
         assert!(of("open").contains("link-[secret TOKEN]") && of("open").contains("/[secret TOKEN]/x"), "{document:#}");
-        assert!(of("hidden").contains("pipe-[secret TOKEN]"), "{document:#}");
+        assert!(of("hidden").contains("odd-[secret TOKEN]-"), "{document:#}");
     };
     let (text, json) = (run(&project, &["verify"]).exits(1), run(&project, &["verify", "--json"]).exits(1));
     lists(&json);
     // Of these two names the tree has the value, and nothing else has.
     fs::remove_file(project.path(&format!("link-{VALUE}"))).unwrap();
-    fs::remove_file(pipe).unwrap();
+    fs::remove_file(project.root().join(odd)).unwrap();
     fs::remove_file(project.path(".git/value")).unwrap();
     for ran in [text, json] {
         for stream in [&ran.stdout, &ran.stderr] {

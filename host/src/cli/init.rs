@@ -1,10 +1,12 @@
 //! `probity init`: a first `probity.toml`. Nothing is run, and nothing that exists is written over.
 
 use super::error::CliError;
+use super::prepare;
 use super::printer::Printer;
-use crate::config::{self, CONFIG_NAME};
+use crate::config::{self, CONFIG_NAME, ConfigError};
 use crate::report::escape;
 use crate::starter::Starter;
+use crate::subject::{Patience, Workspace};
 use std::io::{self, ErrorKind, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -12,10 +14,16 @@ use std::path::Path;
 pub(super) fn init(folder: &Path, printer: &Printer) -> Result<u8, CliError> {
     let path = folder.join(CONFIG_NAME);
     // Whatever has the name is somebody's, a link that leads nowhere too.
-    if path.symlink_metadata().is_ok() {
-        return Err(exists());
+    if let Ok(found) = path.symlink_metadata() {
+        let dangling = found.is_symlink() && !path.exists();
+        let error = ConfigError::Dangling { name: CONFIG_NAME.to_owned() };
+        return Err(if dangling { CliError::config(&error, printer.colour_errors()) } else { exists() });
     }
-    let starter = Starter::of(folder)
+    if prepare::is_bare(folder) {
+        let title = format!("this is a repository without a working tree, which no {CONFIG_NAME} can be about");
+        return Err(CliError::usage(title).hint("go to a clone or a worktree of it"));
+    }
+    let starter = Starter::of(folder, |name| is_ignored(folder, name))
         .map_err(|error| CliError::trouble(format!("cannot look into {}: {error}", folder.display())))?;
     write(folder, &path, &starter.text()).map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => exists(),
@@ -45,6 +53,19 @@ pub(super) fn init(folder: &Path, printer: &Printer) -> Result<u8, CliError> {
         }
     }
     Ok(0)
+}
+
+/// Whether git ignores a file of the folder. What it cannot say is a no.
+fn is_ignored(folder: &Path, name: &str) -> bool {
+    let patience = Patience::default();
+    let ignored = || {
+        let workspace = Workspace::of(folder, &patience).ok()?;
+        let below = workspace.path_in_repository(name.as_bytes())?;
+        let listing = workspace.repository?.list().ok()?;
+        let tracked = listing.tracked.iter().any(|entry| entry.path == below);
+        Some(!tracked && !listing.untracked.contains(&below))
+    };
+    ignored().unwrap_or(false)
 }
 
 fn exists() -> CliError {

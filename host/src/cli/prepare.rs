@@ -388,14 +388,14 @@ fn config_mistakes(logic: &Logic, pack: &Pack, schema: Option<&str>) -> Vec<Diag
     let one = |error: SchemaError| {
         let span = logic.config_spans.get(&error.pointer).cloned().unwrap_or_else(|| span.clone());
         let title = format!("check `{}/{}` refuses its configuration: {}", logic.pack, logic.check, error.message);
-        let diagnostic = Diagnostic::new(span, title);
-        let help = error.unknown_key.as_ref().map(|key| {
-            did_you_mean(key, error.known_keys.iter().map(String::as_str)).map_or_else(
+        let help = match &error.unknown_key {
+            Some(key) => did_you_mean(key, error.known_keys.iter().map(String::as_str)).map_or_else(
                 || format!("it knows {}", error.known_keys.join(", ")),
                 |like| format!("did you mean `{like}`?"),
-            )
-        });
-        help.into_iter().fold(diagnostic, Diagnostic::help)
+            ),
+            None => "`probity pack inspect --json` shows what the check takes, as a JSON Schema".to_owned(),
+        };
+        Diagnostic::new(span, title).help(help)
     };
     errors.into_iter().map(one).collect()
 }

@@ -44,6 +44,12 @@ pub enum ConfigError {
         /// The path.
         name: String,
     },
+    /// It is a link, and nothing is where it leads.
+    #[error("`{name}` is a link that leads nowhere")]
+    Dangling {
+        /// The path.
+        name: String,
+    },
     /// It is a folder, a device or something else that is no file.
     #[error("`{name}` is not a regular file")]
     NotAFile {
@@ -128,6 +134,7 @@ impl ConfigError {
             Self::NotFound { .. } => {
                 Some(format!("`probity init` writes a first one; a minimal one says what to run:\n\n{EXAMPLE}"))
             }
+            Self::Dangling { .. } => Some("put the file itself there, or remove the link".to_owned()),
             Self::NotAFile { .. } => Some("name a file".to_owned()),
             Self::Io { .. } => Some("check its permissions and those of its folders".to_owned()),
             Self::TooLarge { .. } => Some("is this the right file? A configuration is written by hand".to_owned()),

@@ -50,6 +50,7 @@ pub fn load_as(path: &Path, name: &str, user: &User) -> Result<Config, ConfigErr
 /// The text of the file at `path`, which messages call `name`.
 pub(super) fn read(path: &Path, name: &str) -> Result<String, ConfigError> {
     let failed = |error: std::io::Error| match error.kind() {
+        ErrorKind::NotFound if path.is_symlink() => ConfigError::Dangling { name: name.to_owned() },
         ErrorKind::NotFound => ConfigError::NotFound { name: name.to_owned() },
         _ => ConfigError::Io { name: name.to_owned(), error },
     };

@@ -292,6 +292,7 @@ fn logic(
             "gap-exit" => "remove it: a pack says in words what is missing",
             "parallel" => "remove it: a check of a pack has workers of its own, and nothing runs beside it",
             "needs" => "remove it: a pack sees nothing of this machine, so it is the same everywhere",
+            "tests" => "remove it: a check of a pack is about the files that `files` names",
             _ => "remove it: a pack sees no environment, and its options are in `config`",
         };
         diagnostics.push(diagnostic.help(help));

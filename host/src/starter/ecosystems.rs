@@ -4,13 +4,21 @@ use super::look::{Looked, has, read};
 use super::{Check, Starter};
 use crate::subject::beneath::Root;
 
-/// What Cargo and rustup need to find their files where they are not below the home folder.
-const CARGO_ENV: &[&str] = &["CARGO_HOME", "RUSTUP_HOME", "CARGO_TARGET_DIR"];
+/// What Cargo and rustup need to find their files where they are not below the home folder, and what keeps them from
+/// fetching: without it a check could install a toolchain.
+const CARGO_ENV: &[&str] =
+    &["CARGO_HOME", "RUSTUP_HOME", "CARGO_TARGET_DIR", "RUSTUP_AUTO_INSTALL", "RUSTUP_TOOLCHAIN", "CARGO_NET_OFFLINE"];
 
 const GO_ENV: &[&str] = &["GOPATH", "GOCACHE", "GOMODCACHE", "GOFLAGS", "GOPROXY"];
 
 /// Scripts of a package that judge it, in the order in which they are run.
 const SCRIPTS: [&str; 5] = ["format:check", "lint", "typecheck", "type-check", "test"];
+
+/// What a script that mends files does.
+const MENDS: &str = "it changes files, and what a check changes is not what was verified";
+
+/// Words of a script that make its tool change files.
+const MENDING: [&str; 7] = ["--fix", "--write", "-w", "-u", "--update", "--updateSnapshot", "--update-snapshots"];
 
 /// What else runs the same tests as a rule.
 const ASIDE: &str = "it may run again what the checks above run";
@@ -24,16 +32,18 @@ const ITSELF: &str = "the file names Probity, and a check that runs Probity woul
 /// `Cargo.toml`.
 pub(super) fn cargo(root: &Root, starter: &mut Starter) {
     const FILE: &str = "Cargo.toml";
+    const LOCK: &str = "Cargo.lock";
     let Some(manifest) = toml(root, FILE, starter) else { return };
     let workspace = manifest.contains_key("workspace");
     if !workspace && !manifest.contains_key("package") {
         starter.notes.push(format!("{FILE} has neither a package nor a workspace, so nothing was taken from it"));
         return;
     }
-    let locked = has(root, "Cargo.lock");
+    let locked = has(root, LOCK);
+    let ignored = locked && starter.ignored.contains(LOCK);
     let with = |command: &[&'static str], all: &'static str, rest: &[&'static str]| {
         let all = workspace.then_some(all).into_iter();
-        let locked = (locked && command[1] != "fmt").then_some("--locked");
+        let locked = (locked && !ignored && command[1] != "fmt").then_some("--locked");
         command.iter().copied().chain(locked).chain(all).chain(rest.iter().copied()).collect()
     };
     let add = |id: &str, command: Vec<&'static str>, timeout| Check {
@@ -48,6 +58,10 @@ pub(super) fn cargo(root: &Root, starter: &mut Starter) {
         add("cargo-test", with(&["cargo", "test"], "--workspace", &[]), "30m"),
     ]);
     starter.leftovers.push("target/**");
+    if ignored {
+        let why = "what it says is in no commit, so `--locked` is left out";
+        starter.notes.push(format!("git ignores {LOCK}: {why}"));
+    }
     if !locked {
         let why = "one that is made while it is being verified makes a run stale";
         starter
@@ -81,7 +95,14 @@ pub(super) fn node(root: &Root, starter: &mut Starter) {
                 (manager, script) => vec![manager, "run", script],
             };
             // Test runners that watch for changes run once where this is set.
-            Check { env: &["CI=true"], ..Check::new(&format!("{manager}-{}", script.replace(':', "-")), command, FILE) }
+            let text = package["scripts"][*script].as_str().unwrap_or_default();
+            let mends = text.split([' ', '\t', '\n', '=']).any(|word| MENDING.contains(&word));
+            let proposed = mends.then_some(MENDS);
+            Check {
+                env: &["CI=true"],
+                proposed,
+                ..Check::new(&format!("{manager}-{}", script.replace(':', "-")), command, FILE)
+            }
         })
         .collect();
     if checks.is_empty() {
@@ -89,7 +110,9 @@ pub(super) fn node(root: &Root, starter: &mut Starter) {
         starter.notes.push(format!("{FILE} has none of the scripts {scripts}, so nothing was taken from it"));
         return;
     }
-    starter.add(checks);
+    let (proposed, active) = checks.into_iter().partition(|check| check.proposed.is_some());
+    starter.add(active);
+    starter.add(proposed);
     starter.leftovers.push("**/node_modules/**");
     if root.folder(b"node_modules").is_err() {
         starter.notes.push(format!("node_modules is not here: `{manager} install` comes before the first run"));

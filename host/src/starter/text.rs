@@ -20,8 +20,9 @@ const SCENARIO: &str = "
 ";
 
 const NOTHING: &str = r#"
-# No check is active yet: it is for you to say what verifies this folder. Until then `probity verify` ends with exit
-# code 2, since a run that checks nothing is never green. Take away the `#` and write what you run by hand:
+# No check is active yet: it is for you to say what verifies this folder. Until then `probity verify` runs what `[verify]`
+# of your own file says, and where that is nothing it ends with exit code 2, since a run that checks nothing is never
+# green. Take away the `#` and write what you run by hand:
 #
 # [checks.build]
 # command = ["make", "all"]       # a program and its arguments
@@ -40,16 +41,17 @@ pub(super) fn text(starter: &Starter) -> String {
         text.push_str(LEFTOVERS);
         let _ = writeln!(text, "exclude = {}", list(&starter.leftovers));
     }
-    let mut file = "";
+    let (mut file, mut aside) = ("", None);
     for check in &starter.checks {
         text.push('\n');
         if check.file != file {
-            file = check.file;
+            (file, aside) = (check.file, None);
             let _ = writeln!(text, "# Found in {file}.");
-            if let Some(why) = check.proposed {
-                let _ = writeln!(text, "# Commented out, since {why}.");
-            }
         }
+        if let Some(why) = check.proposed.filter(|_| check.proposed != aside) {
+            let _ = writeln!(text, "# Commented out, since {why}.");
+        }
+        aside = check.proposed;
         push(&mut text, check);
     }
     if let Some(first) = starter.checks.iter().find(|check| check.proposed.is_none()) {

@@ -71,6 +71,12 @@ impl Workspace {
         Ok(Self { root: root.to_owned(), repository, below, exclude: Exclude::default(), patience: patience.clone() })
     }
 
+    /// Where a path that is relative to the root is in the repository. None outside of one.
+    pub fn path_in_repository(&self, path: &[u8]) -> Option<Vec<u8>> {
+        self.repository.as_ref()?;
+        Some(if self.below.is_empty() { path.to_vec() } else { [&self.below, &b"/"[..], path].concat() })
+    }
+
     /// The same without what is not tracked and whose path, relative to the root, `exclude` says yes to. What is tracked
     /// cannot be left out, and neither can a path that is no text.
     #[must_use]

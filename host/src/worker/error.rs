@@ -45,7 +45,7 @@ pub enum LoadError {
     #[error("it is WebAssembly text: turn it into a binary with `wasm-tools parse`")]
     Text,
     /// Something else.
-    #[error("it is not WebAssembly")]
+    #[error("it is not WebAssembly: give a component, as `cargo build --target wasm32-wasip2` makes one")]
     NotWasm,
     /// Broken.
     #[error("it is not a valid component: {message} (at byte {offset}); it may be damaged or cut short")]

@@ -106,7 +106,9 @@ fn what_two_files_make_wrong_is_told_at_the_projects_place() {
     assert!(!set.contains("s3cr3t"), "{set}");
     insta::assert_snapshot!("marked_there", set);
     let own = "[verify]\nsecrets = [\"OTHER\"]\n[checks.a]\ncommand = [\"x\"]\nenv = [\"USER_TOKEN=x\"]\n";
-    both(own, USER);
+    // What the user marks is secret whatever else the project marks.
+    let said = refused(own, USER);
+    assert!(said.contains("`USER_TOKEN`") && said.contains("secret"), "{said}");
 }
 
 #[test]
