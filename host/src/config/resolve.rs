@@ -24,6 +24,10 @@ use std::time::Duration;
 /// The scenario that runs when none is named.
 pub(super) const DEFAULT: &str = "default";
 
+/// The most checks of a project. Each is planned against every file and has a row in every record, so many more of them
+/// are minutes before the first one starts.
+pub(super) const MAX_CHECKS: usize = 10_000;
+
 /// Checks the file and gives its meaning, or all mistakes: those of reading first, and those found here.
 pub(super) fn resolve(
     file: &File,
@@ -48,7 +52,14 @@ pub(super) fn resolve(
     }
     let scenarios = file.scenarios.iter().filter_map(|scenario| self::scenario(scenario, &known, found));
     let mut scenarios: Vec<_> = scenarios.collect();
-    after::circles(&file.checks, found);
+    if checks.len() > MAX_CHECKS {
+        let title = format!("{} checks are more than {MAX_CHECKS}", checks.len());
+        found.push(
+            Diagnostic::whole(title).help("let one command do what many do, or make files of their own of parts"),
+        );
+    } else {
+        after::circles(&file.checks, found);
+    }
     let spec = file.spec.as_ref().and_then(|spec| self::spec(spec, found));
     let exclude = get(file.exclude.as_ref()).and_then(|exclude| globs(&exclude.value, found));
     let written = file.scenarios.iter().find(|scenario| scenario.name.value == DEFAULT);
