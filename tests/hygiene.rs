@@ -242,6 +242,13 @@ fn what_packs_do_not_see_is_named() {
     let project = project();
     let name = std::os::unix::ffi::OsStrExt::from_bytes(&b"lat\xe9"[..]);
     fs::write(project.root().join(std::path::Path::new::<std::ffi::OsStr>(name)), "x \n").unwrap();
+    // A check that is about it would be an error.
+    let line = |line: &str| match line.strip_prefix("use") {
+        Some(_) => format!("{line}\nfiles = [\"**\", \"!lat?\"]\n"),
+        None => format!("{line}\n"),
+    };
+    let without: String = CONFIG.lines().map(line).collect();
+    project.write("probity.toml", without);
     let ran = project.run(&["verify"]).exits(0);
     insta::assert_snapshot!(ran.shown());
 }

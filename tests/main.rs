@@ -35,5 +35,6 @@ mod settings;
 mod specification;
 mod support;
 mod told;
+mod touched;
 mod trees;
 mod walls;

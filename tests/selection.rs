@@ -70,6 +70,27 @@ fn a_red_check_that_is_looked_at_alone_is_a_failure_though_it_does_not_block() {
 }
 
 #[test]
+fn a_chain_of_thousands_of_checks_is_put_in_order_at_once_and_more_than_that_is_refused() {
+    let chain = |length: usize| {
+        let one = |at: usize| {
+            let after = if at + 1 < length { format!("after = [\"c{}\"]\n", at + 1) } else { String::new() };
+            format!("[checks.c{at}]\ncommand = [\"true\"]\n{after}")
+        };
+        (0..length).map(one).collect::<String>()
+    };
+    let project = Project::with(&chain(4000));
+    let clock = std::time::Instant::now();
+    let plan: Value = serde_json::from_str(&project.run(&["verify", "--plan", "--json"]).exits(0).stdout).unwrap();
+    // It was a minute and a half when each check was looked for among all that wait.
+    assert!(clock.elapsed().as_secs() < 30, "{:?}", clock.elapsed());
+    let order = plan["checks"].as_array().unwrap().iter().map(|check| check["id"].as_str().unwrap().to_owned());
+    assert!(order.eq((0..4000).rev().map(|at| format!("c{at}"))));
+    let commands = vec!["[\"true\"]"; 10_001].join(",");
+    let ran = project.write("probity.toml", format!("[verify]\ncommands = [{commands}]\n")).run(&["verify"]).exits(2);
+    assert!(ran.stderr.contains("10001 checks are more than 10000"), "{}", ran.stderr);
+}
+
+#[test]
 fn an_unknown_check_is_told_with_those_that_are() {
     let project = Project::with(&format!("{THREE}[scenarios.pr]\nchecks = [\"a\", \"b\"]\n"));
     insta::assert_snapshot!(project.run(&["verify", "--only", "aa,b"]).exits(2).stderr, @r"
@@ -156,6 +177,26 @@ fn three_thousand_files_take_as_many_calls_as_they_need_and_the_first_red_decide
     assert_eq!(row(&document, "look")["outcome"], "failed");
     assert_eq!(around(&document, "look")["exit"], json!({"code": 7}));
     assert_eq!(calls(&project).len(), made.len(), "the others are heard all the same");
+}
+
+#[test]
+fn files_that_are_named_many_times_over_take_more_calls() {
+    let project = files(&vec!["\"{files}\""; 9].join(", "));
+    for at in 0..1500 {
+        project.write(&format!("{}/{at:04}", "long".repeat(40)), "");
+    }
+    project.run(&["verify"]).exits(0);
+    let made = calls(&project);
+    assert!(made.len() > 8 && made.iter().map(Vec::len).sum::<usize>() == 9 * 1500, "{}", made.len());
+}
+
+#[test]
+fn arguments_that_no_system_takes_are_told_as_what_they_are() {
+    let project = Project::with(&format!("[checks.a]\ncommand = [\"true\", \"{}\"]\n", "x".repeat(900 << 10)));
+    let document = json(&project, &[]);
+    assert_eq!(row(&document, "a")["outcome"], json!({"error": "host"}));
+    let message = around(&document, "a")["message"].as_str().unwrap();
+    assert!(message.contains("than this system takes at once\nhelp: have the files listed"), "{message}");
 }
 
 #[test]
@@ -251,6 +292,21 @@ fn nothing_changed_is_nothing_verified_and_says_what_to_do() {
     error: `--changed` compares with a base, and there is none
     help: name one with `--base origin/main`, or as `base` of the scenario
     ");
+}
+
+#[test]
+fn where_nothing_at_all_changed_a_check_of_everything_has_no_matching_change_either() {
+    let project = parts();
+    let changed = ["--changed", "--base", "HEAD"];
+    let document = json(&project, &changed);
+    assert_eq!((&document["exit_code"], &document["record"]["verdict"]["outcome"]), (&json!(2), &json!("empty")));
+    assert_eq!(row(&document, "all")["outcome"], json!({"not_selected": "unchanged"}));
+    assert!(project.run(&[&["verify"], &changed[..]].concat()).exits(2).stdout.contains("--na"));
+    // Whatever changed is part of everything.
+    project.write("other", "");
+    let document = json(&project, &changed);
+    assert_eq!((&document["exit_code"], &row(&document, "all")["outcome"]), (&json!(0), &json!("passed")));
+    assert_eq!(row(&document, "py")["outcome"], json!({"not_selected": "unchanged"}));
 }
 
 #[test]

@@ -69,6 +69,30 @@ fn who_says_a_limit_is_told_where_it_is_met() {
 }
 
 #[test]
+fn a_run_of_what_changed_is_marked_and_takes_the_place_of_no_full_one() {
+    let project = Project::with("[verify]\ncommands = [[\"true\"]]\n");
+    project.committed();
+    project.run(&["verify"]).exits(0);
+    let last = |project: &Project| -> serde_json::Value {
+        serde_json::from_str(&project.run(&["show", "--json"]).exits(0).stdout).unwrap()
+    };
+    let full = last(&project)["record"]["run"].as_str().unwrap().to_owned();
+    assert!(!project.run(&["log"]).exits(0).stdout.contains("changed only"));
+    project.write("other", "");
+    let ran = project.run(&["verify", "--changed", "--base", "HEAD"]).exits(0).stdout;
+    let mark = "changed only: this is about what changed since sha1:";
+    assert!(ran.contains(mark), "{ran}");
+    let shown = project.run(&["show"]).exits(0).stdout;
+    let line = shown.lines().find(|line| line.starts_with("last full")).unwrap();
+    assert!(shown.contains(mark) && line.contains(&full) && line.contains("about what changed"), "{shown}");
+    assert_eq!(last(&project)["last_full"]["run"], full.as_str());
+    assert_eq!(last(&project)["last_full"]["changed_only"], false);
+    assert!(project.run(&["log", "-n", "1"]).exits(0).stdout.trim_end().ends_with("  changed only"));
+    let log: serde_json::Value = serde_json::from_str(&project.run(&["log", "--json"]).exits(0).stdout).unwrap();
+    assert_eq!((&log["runs"][0]["changed_only"], &log["runs"][1]["changed_only"]), (&true.into(), &false.into()));
+}
+
+#[test]
 fn a_scoped_run_takes_the_place_of_no_full_one() {
     let project = Project::with(TWO);
     project.run(&["verify", "--only", "fmt"]).exits(3);

@@ -43,6 +43,9 @@ pub(super) fn log(folder: &Path, options: &Log, printer: &Printer) -> Result<u8,
             None if run.scoped => notes.push_str("  scoped"),
             None => {}
         }
+        if run.changed_only {
+            notes.push_str("  changed only");
+        }
         let outcome = if outdated(&run) == Some(true) {
             let _ = write!(notes, "  {} for another specification", escape(&run.outcome));
             read_later(&run.outcome)

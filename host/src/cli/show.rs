@@ -35,7 +35,7 @@ pub(super) fn show(folder: &Path, options: &Show, printer: &Printer) -> Result<u
     if options.json {
         let mut document = verify::document(&record, true)?;
         document["stale"] = serde_json::json!(outdated);
-        if record.verdict.is_scoped() {
+        if record.verdict.is_part() {
             document["last_full"] = serde_json::json!(store.last_full(record.verdict.scenario.as_str())?);
         }
         printer.json(&document);
@@ -99,13 +99,14 @@ fn header(record: &Record, store: &Store) -> Result<String, CliError> {
     for pack in &record.packs {
         line("pack", &format!("{} {}, {}", pack.name, pack.version, pack.digest));
     }
-    if record.verdict.is_scoped() {
+    if record.verdict.is_part() {
         // Whoever asks for the newest run may have meant the newest one that is a gate.
+        let part = if record.verdict.is_scoped() { "scoped" } else { "about what changed" };
         let full = store.last_full(record.verdict.scenario.as_str())?.map_or_else(
             || "none of this scenario is recorded".to_owned(),
             |full| {
                 format!(
-                    "{}, {}, {} (this run is scoped, and takes no place of it)",
+                    "{}, {}, {} (this run is {part}, and takes no place of it)",
                     full.run, full.outcome, full.started
                 )
             },

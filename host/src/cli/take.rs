@@ -256,7 +256,6 @@ impl Taken {
                 .hint("commit it, or remove `[spec]`"));
         };
         let Some(revision) = self.workspace.revision(commit)? else { return Ok(None) };
-        let matches = |path: &[u8]| std::str::from_utf8(path).is_ok_and(|path| spec.paths.matches(path));
         let committed = revision.named(|path| spec.paths.matches(path));
         let mut differing: BTreeSet<&[u8]> = BTreeSet::new();
         for entry in &committed {
@@ -270,7 +269,7 @@ impl Taken {
                 differing.insert(&entry.path);
             }
         }
-        for entry in self.snapshot.entries.iter().filter(|entry| matches(&entry.path)) {
+        for entry in self.snapshot.entries.iter().filter(|entry| spec.paths.matches(&entry.path)) {
             if committed.binary_search_by(|one| one.path.cmp(&entry.path)).is_err() {
                 differing.insert(&entry.path);
             }
@@ -279,10 +278,7 @@ impl Taken {
             // A name that was mistyped would otherwise leave a part of it out.
             for pattern in spec.paths.patterns().iter().filter(|pattern| !pattern.starts_with('!')) {
                 let globs = Globs::new(&[pattern]);
-                let named = |entry: &Committed| {
-                    let path = std::str::from_utf8(&entry.path).unwrap_or_default();
-                    globs.as_ref().is_ok_and(|globs| globs.matches(path))
-                };
+                let named = |entry: &Committed| globs.as_ref().is_ok_and(|globs| globs.matches(&entry.path));
                 if !committed.iter().any(named) {
                     let pattern = config::quote(pattern);
                     return Err(CliError::usage(format!(
@@ -291,7 +287,7 @@ impl Taken {
                     .hint("correct `paths` of `[spec]`, or commit what it names"));
                 }
             }
-            let below = |folder: &str| spec.paths.may_match_below(folder);
+            let below = |folder: &[u8]| spec.paths.may_match_below(folder);
             let version = self.workspace.spec_version(commit, |path| spec.paths.matches(path), below)?;
             return Ok(version.map(|version| Specification::new(committed, version)));
         }

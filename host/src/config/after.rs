@@ -13,14 +13,16 @@ pub(super) fn circles(checks: &[FileCheck], diagnostics: &mut Vec<Diagnostic>) {
     for start in checks {
         // The way to where we are, each with the names it waits for that were not looked at yet.
         let mut way: Vec<(&str, Vec<At<String>>)> = vec![(&start.id.value, after(start))];
+        let mut on_way: BTreeSet<&str> = BTreeSet::from([start.id.value.as_str()]);
         while let Some((name, waits)) = way.last_mut() {
             let name = *name;
             let Some(next) = waits.pop() else {
                 done.insert(name);
+                on_way.remove(name);
                 way.pop();
                 continue;
             };
-            if way.iter().any(|(on, _)| *on == next.value) {
+            if on_way.contains(next.value.as_str()) {
                 let title = format!("check {} waits for itself", quote(&next.value));
                 let names: Vec<&str> = way.iter().map(|(on, _)| *on).skip_while(|on| *on != next.value).collect();
                 let names: Vec<String> = names.into_iter().chain([next.value.as_str()]).map(quote).collect();
@@ -31,6 +33,7 @@ pub(super) fn circles(checks: &[FileCheck], diagnostics: &mut Vec<Diagnostic>) {
                 return;
             }
             if let Some(check) = by_name.get(next.value.as_str()).filter(|_| !done.contains(next.value.as_str())) {
+                on_way.insert(&check.id.value);
                 way.push((&check.id.value, after(check)));
             }
         }

@@ -7,7 +7,9 @@
 //! Must not trust a pattern: packs supply some, so their number, length and compiled size are bounded.
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use std::ffi::OsStr;
 use std::fmt;
+use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 
 /// A list longer than this is made by a machine, which can write a folder's name instead.
@@ -100,25 +102,26 @@ impl Globs {
         compile(pattern).map(|_| ())
     }
 
-    /// Whether the path is meant: relative, `/`-separated.
-    pub fn matches(&self, path: &str) -> bool {
-        let last = self.0.set.matches(path).into_iter().max();
+    /// Whether the path is meant: relative, `/`-separated, in the bytes that the file system has.
+    pub fn matches(&self, path: impl AsRef<[u8]>) -> bool {
+        let last = self.0.set.matches(OsStr::from_bytes(path.as_ref())).into_iter().max();
         last.and_then(|index| self.0.patterns.get(index)).is_some_and(|pattern| !pattern.starts_with('!'))
     }
 
     /// Whether something below this folder could be meant, as far as the beginnings of the patterns say: for folders that
     /// nobody can look into. In doubt it could.
-    pub fn may_match_below(&self, folder: &str) -> bool {
-        let below = format!("{folder}/");
+    pub fn may_match_below(&self, folder: impl AsRef<[u8]>) -> bool {
+        let below = [folder.as_ref(), b"/"].concat();
         let special = |c: char| "*?[]{}\\!".contains(c);
         self.0.patterns.iter().fold(false, |may, pattern| match pattern.strip_prefix('!') {
             None => {
                 let plain = pattern.split(special).next().unwrap_or_default();
+                let plain = plain.as_bytes();
                 may || below.starts_with(plain) || plain.starts_with(&below)
             }
             Some(excluded) => {
                 let whole = excluded.strip_suffix("/**").filter(|whole| !whole.contains(special));
-                may && !whole.is_some_and(|whole| below.starts_with(&format!("{whole}/")))
+                may && !whole.is_some_and(|whole| below.starts_with(format!("{whole}/").as_bytes()))
             }
         })
     }
@@ -284,6 +287,14 @@ mod tests {
         check(&["[a-c][!x].c", "[]].d"], &["ay.c", "].d"], &["ax.c", "dy.c", "a/.c"]);
         check(&["*.{md,txt}", "{src,tests}/**/*.rs"], &["a.md", "src/x.rs", "tests/a/b.rs"], &["a.rs"]);
         check(&["A.rs"], &["A.rs"], &["a.rs"]);
+    }
+
+    #[test]
+    fn names_that_are_no_text_are_matched_too() {
+        let globs = Globs::new(&["**/*.txt", "!lat?.txt"]).unwrap();
+        assert!(globs.matches(b"a/\xff.txt") && globs.matches(b"la\xe9.txt") && !globs.matches(b"lat\xe9.txt"));
+        let globs = Globs::new(&["**", "!a/**"]).unwrap();
+        assert!(globs.may_match_below(b"\xe9") && !globs.may_match_below(b"a/\xe9"));
     }
 
     #[test]

@@ -27,6 +27,10 @@ pub(super) const DEFAULT: &str = "default";
 /// The output of a check is in `ID.log`, and that of all of them in the file of this name.
 const TAKEN: &str = "verify";
 
+/// The most checks of a project. Each is planned against every file and has a row in every record, so many more of them
+/// are minutes before the first one starts.
+pub(super) const MAX_CHECKS: usize = 10_000;
+
 /// Checks the file and gives its meaning, or all mistakes: those of reading first, and those found here.
 pub(super) fn resolve(
     file: &File,
@@ -50,7 +54,14 @@ pub(super) fn resolve(
     }
     let scenarios = file.scenarios.iter().filter_map(|scenario| self::scenario(scenario, &known, found));
     let mut scenarios: Vec<_> = scenarios.collect();
-    after::circles(&file.checks, found);
+    if checks.len() > MAX_CHECKS {
+        let title = format!("{} checks are more than {MAX_CHECKS}", checks.len());
+        found.push(
+            Diagnostic::whole(title).help("let one command do what many do, or make files of their own of parts"),
+        );
+    } else {
+        after::circles(&file.checks, found);
+    }
     let spec = file.spec.as_ref().and_then(|spec| self::spec(spec, found));
     let exclude = get(file.exclude.as_ref()).and_then(|exclude| globs(&exclude.value, found));
     let written = file.scenarios.iter().find(|scenario| scenario.name.value == DEFAULT);

@@ -141,6 +141,12 @@ impl Verdict {
         self.plan.iter().any(|row| row.deselected.is_some_and(Deselected::is_scoped))
     }
 
+    /// Whether it says nothing of some of what its scenario is about, because it was asked for so: it takes the place of no
+    /// full record.
+    pub fn is_part(&self) -> bool {
+        self.is_scoped() || self.changed_only
+    }
+
     /// The digest of the canonical form.
     pub fn digest(&self) -> Result<Digest, CanonicalError> {
         Ok(Digest::derived(Context::Verdict, &to_canonical(self)?))

@@ -3,14 +3,22 @@
 //!
 //! Values only: whoever runs the command writes that file.
 
+use super::Environment;
+
 /// Stand for the files, each an argument. They are arguments of their own.
 const FILES: [&str; 2] = ["{files}", "{tests}"];
 
 /// Stands for the path of a file with their names, each followed by a NUL.
 const LIST: &str = "{files0}";
 
-/// The most bytes of names in one call. Systems take a megabyte or two for arguments and environment together.
+/// The most bytes of names in one call, each as often as it is named.
 const MOST: usize = 256 << 10;
+
+/// The most bytes of arguments and environment together: systems take a megabyte or two.
+const WHOLE: usize = 896 << 10;
+
+/// What the system keeps for each of them beside its bytes.
+const EACH: usize = 16;
 
 /// Whether the arguments ask for a file with the names.
 pub fn wants_list(argv: &[String]) -> bool {
@@ -22,9 +30,9 @@ pub fn list(files: &[String]) -> Vec<u8> {
     files.iter().flat_map(|path| [safe(path).into_bytes(), b"\0".to_vec()]).collect::<Vec<_>>().concat()
 }
 
-/// The calls that name all files: one, or several where the system would not take so many arguments. `list` is the path
-/// of the file that lists them.
-pub fn calls(argv: &[String], files: &[String], list: &str) -> Vec<Vec<String>> {
+/// The calls that name all files: one, or several where the system would not take so many arguments beside the
+/// environment. `list` is the path of the file that lists them.
+pub fn calls(argv: &[String], files: &[String], list: &str, environment: &Environment) -> Vec<Vec<String>> {
     let call = |files: &[String]| -> Vec<String> {
         let one = |argument: &String| match argument.as_str() {
             name if FILES.contains(&name) => files.iter().map(|path| safe(path)).collect(),
@@ -32,14 +40,19 @@ pub fn calls(argv: &[String], files: &[String], list: &str) -> Vec<Vec<String>> 
         };
         argv.iter().flat_map(one).collect()
     };
-    if !argv.iter().any(|argument| FILES.contains(&argument.as_str())) {
+    let is_files = |argument: &&String| FILES.contains(&argument.as_str());
+    let times = argv.iter().filter(is_files).count();
+    if times == 0 {
         return vec![call(files)];
     }
+    let fixed: usize =
+        argv.iter().filter(|argument| !is_files(argument)).map(|one| one.len() + list.len() + EACH).sum();
+    let around: usize = environment.iter().map(|(name, value)| name.len() + value.len() + EACH).sum();
+    let most = WHOLE.saturating_sub(fixed + around).min(MOST);
     let (mut calls, mut start, mut bytes) = (Vec::new(), 0, 0);
     for (at, path) in files.iter().enumerate() {
-        // With what the system keeps for each argument beside its bytes.
-        let weight = path.len() + 16;
-        if bytes + weight > MOST && at > start {
+        let weight = times * (safe(path).len() + EACH);
+        if bytes + weight > most && at > start {
             calls.push(call(&files[start..at]));
             (start, bytes) = (at, 0);
         }
@@ -64,6 +77,10 @@ mod tests {
 
     fn strings(words: &[&str]) -> Vec<String> {
         words.iter().map(|word| (*word).to_owned()).collect()
+    }
+
+    fn calls(argv: &[String], files: &[String], list: &str) -> Vec<Vec<String>> {
+        super::calls(argv, files, list, &Environment::new())
     }
 
     #[test]
@@ -93,12 +110,22 @@ mod tests {
     #[test]
     fn no_call_has_more_names_than_a_system_takes_and_none_is_lost() {
         let files: Vec<String> = (0..9000).map(|at| format!("{}/{at}", "d".repeat(90))).collect();
-        let calls = calls(&strings(&["x", "{files}"]), &files, "");
-        assert!(calls.len() > 2);
-        assert!(calls.iter().all(|call| call.iter().map(|argument| argument.len() + 16).sum::<usize>() < MOST + 100));
-        let named: Vec<&String> = calls.iter().flat_map(|call| &call[1..]).collect();
+        let made = calls(&strings(&["x", "{files}"]), &files, "");
+        assert!(made.len() > 2);
+        assert!(made.iter().all(|call| call.iter().map(|argument| argument.len() + 16).sum::<usize>() < MOST + 100));
+        let named: Vec<&String> = made.iter().flat_map(|call| &call[1..]).collect();
         assert!(named.into_iter().eq(&files));
+        // Named nine times over, each counts as often; and what the environment takes is not there for names.
+        let nine = calls(&[strings(&["x"]), vec!["{files}".to_owned(); 9]].concat(), &files, "");
+        assert!(nine.len() > 8 * made.len());
+        assert!(nine.iter().all(|call| call.iter().map(|argument| argument.len() + EACH).sum::<usize>() < MOST + 100));
+        let large = Environment::from([("A".into(), "x".repeat(WHOLE - (64 << 10)).into())]);
+        let beside = super::calls(&strings(&["x", "{files}"]), &files, "", &large);
+        let size = |call: &Vec<String>| call.iter().map(|argument| argument.len() + EACH).sum::<usize>();
+        assert!(beside.iter().all(|call| size(call) <= 64 << 10) && beside.len() > 3 * made.len());
+        let beyond = Environment::from([("A".into(), "x".repeat(2 * WHOLE).into())]);
+        assert_eq!(super::calls(&strings(&["x", "{files}"]), &files, "", &beyond).len(), files.len());
         // One that is longer than all of them together would be still goes.
-        assert_eq!(self::calls(&strings(&["x", "{files}"]), &strings(&["a", &"b".repeat(MOST), "c"]), "").len(), 3);
+        assert_eq!(calls(&strings(&["x", "{files}"]), &strings(&["a", &"b".repeat(MOST), "c"]), "").len(), 3);
     }
 }

@@ -3,11 +3,13 @@
 //! Pure: nothing is read, started or asked for here, so the same inputs always make the same plan.
 
 mod base;
+mod dark;
 mod limits;
 mod selection;
 mod touched;
 
 pub use base::{Base, Baseline, Before};
+pub use dark::{Dark, Why};
 pub use limits::SaidBy;
 pub use selection::{Request, selected};
 
@@ -19,9 +21,12 @@ use crate::model::{
 };
 use crate::native::{Environment, with_passed};
 use crate::subject::{Kind, Snapshot};
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
-use touched::Touched;
+use touched::{Reach, Touched};
 
 /// What a run will do.
 #[derive(Debug)]
@@ -81,6 +86,8 @@ pub enum Work {
         /// The files that it is called with, sorted: those it is about, or their tests. None for one that is about the
         /// whole tree.
         files: Option<Vec<String>>,
+        /// What is in scope, or is a test of something in scope, and cannot be judged.
+        dark: Vec<Dark>,
         /// What was passed, as the record says it.
         passed: Passed,
         /// Exit codes that mean that something is missing here.
@@ -99,8 +106,8 @@ pub enum Work {
         /// What changed since the base, as far as the check may know it; for a check that wants to know, where there is a
         /// base.
         changes: Option<Vec<Change>>,
-        /// Paths in scope that this user cannot read: nothing can be said of them.
-        unreadable: Vec<String>,
+        /// What is in scope and cannot be judged.
+        dark: Vec<Dark>,
         /// What it may read: for each mount, what it asks for and what the project allows.
         grant: Grant,
         /// What it may use.
@@ -144,12 +151,13 @@ impl Grant {
     }
 
     /// Whether the path on the mount is granted.
-    pub fn covers(&self, mount: Mount, path: &str) -> bool {
+    pub fn covers(&self, mount: Mount, path: impl AsRef<[u8]>) -> bool {
+        let path = path.as_ref();
         self.0.get(&mount).is_some_and(|(need, allow)| need.matches(path) && allow.matches(path))
     }
 
     /// Whether something below a folder of the mount could be granted.
-    fn may_cover_below(&self, mount: Mount, folder: &str) -> bool {
+    fn may_cover_below(&self, mount: Mount, folder: &[u8]) -> bool {
         let both = |(need, allow): &(Globs, Globs)| need.may_match_below(folder) && allow.may_match_below(folder);
         self.0.get(&mount).is_some_and(both)
     }
@@ -267,13 +275,28 @@ fn no_unit(check: &Check, kind: CheckKind, why: Deselected) -> Unit {
 
 /// The checks of a scenario as they stand in it, each only after those that it waits for.
 fn ordered<'a>(config: &'a Config, scenario: &Scenario) -> Vec<&'a Check> {
-    let mut waiting: Vec<&Check> = scenario.checks.iter().filter_map(|id| config.check(id)).collect();
-    let mut ordered = Vec::with_capacity(waiting.len());
-    while !waiting.is_empty() {
-        let ready = |check: &&Check| !check.after.iter().any(|id| waiting.iter().any(|other| other.id == *id));
-        // No checks wait in a circle, so one of them is always ready.
-        let next = waiting.iter().position(ready).unwrap_or(0);
-        ordered.push(waiting.remove(next));
+    let by_id: HashMap<&CheckId, &Check> = config.checks.iter().map(|check| (&check.id, check)).collect();
+    let checks: Vec<&Check> = scenario.checks.iter().filter_map(|id| by_id.get(id).copied()).collect();
+    let places: HashMap<&CheckId, usize> = checks.iter().enumerate().map(|(at, check)| (&check.id, at)).collect();
+    // For each how many it waits for, and who waits for it.
+    let (mut waits, mut behind) = (vec![0_usize; checks.len()], vec![Vec::new(); checks.len()]);
+    for (at, check) in checks.iter().enumerate() {
+        for before in check.after.iter().filter_map(|id| places.get(id)) {
+            waits[at] += 1;
+            behind[*before].push(at);
+        }
+    }
+    let mut ready: BinaryHeap<Reverse<usize>> = (0..checks.len()).filter(|at| waits[*at] == 0).map(Reverse).collect();
+    let mut ordered = Vec::with_capacity(checks.len());
+    // No checks wait in a circle, so all of them are ready in the end.
+    while let Some(Reverse(next)) = ready.pop() {
+        ordered.push(checks[next]);
+        for at in &behind[next] {
+            waits[*at] -= 1;
+            if waits[*at] == 0 {
+                ready.push(Reverse(*at));
+            }
+        }
     }
     ordered
 }
@@ -318,14 +341,31 @@ fn command_unit(
 ) -> Unit {
     // What follows a link is another entry, and what lies in a submodule is listed by itself.
     let is_file = |entry: &Entry| matches!(entry.kind, EntryKind::File | EntryKind::Executable);
-    let in_scope = |path: &str| check.files.as_ref().is_some_and(|globs| globs.matches(path));
-    let all = || snapshot.iter().filter_map(seen).filter(|entry| is_file(entry) && in_scope(&entry.path));
+    let in_scope = |path: &[u8]| check.files.as_ref().is_some_and(|globs| globs.matches(path));
+    let may_be_below = |folder: &[u8]| check.files.as_ref().is_some_and(|globs| globs.may_match_below(folder));
+    let all = || snapshot.iter().filter_map(seen).filter(|entry| is_file(entry) && in_scope(entry.path.as_bytes()));
     let files = check.files.as_ref().map(|_| all().collect::<Vec<Entry>>());
+    let tests = |path: &str| command.tests.iter().filter_map(|pair| pair.test(path)).collect::<Vec<_>>();
+    let reach = Reach { matches: &in_scope, may_match_below: &may_be_below, tests: &tests };
+    let dark: Vec<Dark> = {
+        let tests: BTreeSet<String> = files.iter().flatten().flat_map(|entry| tests(&entry.path)).collect();
+        let in_scope = |path: &[u8]| in_scope(path) || std::str::from_utf8(path).is_ok_and(|path| tests.contains(path));
+        snapshot.iter().filter_map(|entry| Dark::of(entry, &in_scope, &may_be_below)).collect()
+    };
     let files = match (files, touched) {
-        (Some(files), Some(touched)) => match touched.narrow(files, |entry| &entry.path, in_scope) {
-            Some(files) => Some(files),
-            None => return no_unit(check, CheckKind::Command, Deselected::Unchanged),
-        },
+        (Some(files), Some(touched)) => {
+            // What is left may rest on a test that is gone, as on a file that is.
+            let gone = |entry: &Entry| tests(&entry.path).iter().any(|test| touched.took_away(test, snapshot));
+            let all = files.iter().any(gone);
+            match if all { Some(files) } else { touched.narrow(files, |entry| &entry.path, &reach) } {
+                Some(files) => Some(files),
+                None => return no_unit(check, CheckKind::Command, Deselected::Unchanged),
+            }
+        }
+        // It is about everything.
+        (None, Some(touched)) if touched.is_nothing() => {
+            return no_unit(check, CheckKind::Command, Deselected::Unchanged);
+        }
         (files, _) => files,
     };
     let mut encoder = common(CheckKind::Command, check);
@@ -380,6 +420,7 @@ fn command_unit(
             },
             environment,
             files: files.map(|files| names(files, &command.tests, snapshot)),
+            dark,
             gap_exit: command.gap_exit.clone(),
         },
     }
@@ -413,39 +454,35 @@ fn logic_unit(
     // The configuration was checked to have no floats that JSON cannot write, so its text is the same every time:
     // serde_json keeps objects sorted.
     let config = serde_json::Value::Object(logic.config.clone()).to_string();
-    let in_scope = |path: &str| {
+    let in_scope = |path: &[u8]| {
         grant.covers(Mount::Tree, path)
             && resolved.files.matches(path)
             && check.files.as_ref().is_none_or(|globs| globs.matches(path))
     };
-    let unreadable = about.snapshot.iter().filter(|entry| entry.kind == Kind::Unreadable);
     // What is in a folder that cannot be listed, nobody knows: it may be in scope.
-    let may_be_below = |folder: &str| {
+    let may_be_below = |folder: &[u8]| {
         grant.may_cover_below(Mount::Tree, folder)
             && resolved.files.may_match_below(folder)
             && check.files.as_ref().is_none_or(|globs| globs.may_match_below(folder))
     };
-    let in_the_dark = |entry: &&crate::subject::Entry| {
-        let path = String::from_utf8_lossy(&entry.path);
-        if entry.is_folder() { may_be_below(&path) } else { in_scope(&path) }
-    };
-    let unreadable = unreadable.filter(in_the_dark);
-    let unreadable = unreadable.map(|entry| String::from_utf8_lossy(&entry.path).into_owned()).collect();
-    let files = about.snapshot.iter().filter_map(seen).filter(|entry| in_scope(&entry.path));
+    let dark = about.snapshot.iter().filter_map(|entry| Dark::of(entry, &in_scope, &may_be_below)).collect();
+    let files = about.snapshot.iter().filter_map(seen).filter(|entry| in_scope(entry.path.as_bytes()));
     let files = files.map(|entry| match about.base {
         Some(base) => base.beside(entry, &grant),
         None => entry,
     });
     let files: Vec<Entry> = files.collect();
+    let reach = Reach { matches: &in_scope, may_match_below: &may_be_below, tests: &|_| Vec::new() };
     let files = match (touched, resolved.info.scope) {
         (None, _) => Some(files),
+        (Some(touched), _) if touched.is_nothing() => None,
         // Each file is judged by itself.
-        (Some(touched), Scope::File) => touched.narrow(files, |entry| &entry.path, in_scope),
+        (Some(touched), Scope::File) => touched.narrow(files, |entry| &entry.path, &reach),
         // All of them are judged together, whichever changed; what is about no file of the tree is about something else.
         (Some(_), Scope::Tree) if files.is_empty() && !grant.has(Mount::Tree) => Some(files),
         (Some(touched), Scope::Tree) => {
             let names: Vec<&str> = files.iter().map(|entry| entry.path.as_str()).collect();
-            let any = touched.narrow(names, |name| name, in_scope).is_some();
+            let any = touched.narrow(names, |name| name, &reach).is_some();
             any.then_some(files)
         }
     };
@@ -453,6 +490,7 @@ fn logic_unit(
     let changes = about.base.filter(|_| resolved.info.wants_changes).map(|base| cut(&base.changes.list, &grant));
     let baseline = about.base.filter(|_| logic.baseline.is_some()).map(|base| {
         let about_files = (resolved.info.scope, files.as_slice());
+        let in_scope = |path: &str| in_scope(path.as_bytes());
         base.baseline(about.snapshot, about_files, &grant, resolved.info.wants_changes, in_scope)
     });
 
@@ -486,7 +524,7 @@ fn logic_unit(
             config,
             files,
             changes,
-            unreadable,
+            dark,
             grant,
             limits,
             said_by: limits::said_by(&logic.limits, &about.ceilings),

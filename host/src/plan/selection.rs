@@ -1,8 +1,10 @@
 //! Which checks of a scenario are among those to run, and why the others are not.
 
+use super::touched::Touched;
 use super::{About, ordered};
-use crate::config::{Body, Check, Config, Scenario};
+use crate::config::{Body, Check, Config, Globs, Scenario};
 use crate::model::{Capability, CapabilityName, CheckId, Deselected, State};
+use crate::subject::{Entry, Kind};
 use std::collections::BTreeSet;
 
 /// What is asked for of a scenario.
@@ -28,11 +30,18 @@ pub fn selected<'a>(
     about: &About<'_>,
     request: &Request,
 ) -> Vec<(&'a Check, Option<Deselected>)> {
+    let touched = about.base.map(|base| Touched::of(base, about.snapshot));
     let checks = ordered(config, scenario).into_iter();
-    checks.map(|check| (check, deselected(check, scenario, about, request))).collect()
+    checks.map(|check| (check, deselected(check, scenario, about, touched.as_ref(), request))).collect()
 }
 
-fn deselected(check: &Check, scenario: &Scenario, about: &About<'_>, request: &Request) -> Option<Deselected> {
+fn deselected(
+    check: &Check,
+    scenario: &Scenario,
+    about: &About<'_>,
+    touched: Option<&Touched<'_>>,
+    request: &Request,
+) -> Option<Deselected> {
     if request.not_applicable.is_some() {
         return Some(Deselected::NotApplicable);
     }
@@ -48,7 +57,7 @@ fn deselected(check: &Check, scenario: &Scenario, about: &About<'_>, request: &R
     if check.when.branches.as_ref().is_some_and(|globs| !about.branch.is_some_and(|branch| globs.matches(branch))) {
         return Some(Deselected::OtherBranch);
     }
-    if check.when.paths.as_ref().is_some_and(|globs| !about.touched(|path| globs.matches(path))) {
+    if check.when.paths.as_ref().is_some_and(|globs| !about.touched(touched, globs)) {
         return Some(Deselected::NoSuchPath);
     }
     if !check.when.capabilities.iter().all(|name| about.has(name)) {
@@ -88,10 +97,13 @@ impl About<'_> {
     }
 
     /// Whether a path that fits changed since the base, or is there where there is no base.
-    fn touched(&self, fits: impl Fn(&str) -> bool) -> bool {
-        if let Some(base) = self.base {
-            return base.changes.list.iter().any(|change| change.names().any(&fits));
+    fn touched(&self, touched: Option<&Touched<'_>>, globs: &Globs) -> bool {
+        if let Some(touched) = touched {
+            return touched.any(|path| globs.matches(path), |path| globs.may_match_below(path));
         }
-        self.snapshot.entries.iter().any(|entry| std::str::from_utf8(&entry.path).is_ok_and(&fits))
+        // Nobody can say what is in a folder that cannot be listed or was left out.
+        let below = |entry: &Entry| entry.is_folder() || entry.kind == Kind::LeftOut;
+        let there = |entry: &Entry| globs.matches(&entry.path) || (below(entry) && globs.may_match_below(&entry.path));
+        self.snapshot.iter().any(there)
     }
 }

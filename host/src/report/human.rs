@@ -211,6 +211,10 @@ impl Human {
         if verdict.is_scoped() {
             let _ = writeln!(text, "scoped: less ran than the scenario asks for, so this is no gate");
         }
+        if verdict.changed_only {
+            let base = verdict.subject.base.as_deref().map(|base| format!(" since {base}")).unwrap_or_default();
+            let _ = writeln!(text, "changed only: this is about what changed{base}, and says nothing of the rest");
+        }
         if let Some(version) = record.spec_version {
             let _ = writeln!(text, "held against the specification: {version}");
         }

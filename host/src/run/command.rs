@@ -35,7 +35,7 @@ impl Runner<'_> {
         };
         let mut ending = Ending::Exited(Exit::Code(0));
         let mut judged = Vec::new();
-        for argv in native::files::calls(argv, files, &list) {
+        for argv in native::files::calls(argv, files, &list, environment) {
             let log = match log.try_clone() {
                 Ok(log) => log,
                 Err(error) => return host(format!("cannot keep its output: {error}")),
@@ -110,6 +110,12 @@ fn not_started(program: &str, environment: &Environment, error: &std::io::Error)
     let why = match error.kind() {
         std::io::ErrorKind::NotFound => "there is no such program".to_owned(),
         std::io::ErrorKind::PermissionDenied => "it may not be executed".to_owned(),
+        std::io::ErrorKind::ArgumentListTooLong => {
+            return format!(
+                "cannot start `{program}`: its arguments and its environment are more than this system takes at once\n\
+                 help: have the files listed with `{{files0}}`, or pass less: shorter arguments, fewer variables"
+            );
+        }
         _ => error.to_string(),
     };
     let path = environment.get(std::ffi::OsStr::new("PATH")).map(|path| path.to_string_lossy()).unwrap_or_default();

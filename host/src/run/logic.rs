@@ -7,7 +7,7 @@ use crate::model::{
     Refusal, Report, Row, Scope, Severity, SkipReason, observations_digest,
 };
 use crate::native::Stop;
-use crate::plan::{Grant, SaidBy, Unit, Work};
+use crate::plan::{Dark, Grant, SaidBy, Unit, Work};
 use crate::worker::{CONTRACT_VERSION, View, engine_id};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,29 +16,12 @@ use std::time::{Duration, Instant};
 
 impl Runner<'_> {
     pub(super) fn logic(&mut self, unit: &Unit, done: &[(Row, RecordRow)]) -> (CheckOutcome, Done) {
-        let Work::Logic {
-            pack,
-            check,
-            config,
-            files,
-            changes,
-            unreadable,
-            grant,
-            limits,
-            said_by,
-            severities,
-            baseline,
-        } = &unit.work
+        let Work::Logic { pack, check, config, files, changes, dark, grant, limits, said_by, severities, baseline } =
+            &unit.work
         else {
             return trouble(ErrorKind::Host, "it is no logic check");
         };
-        if !unreadable.is_empty() {
-            let shown: Vec<String> = unreadable.iter().take(5).map(|path| format!("`{path}`")).collect();
-            let more = if unreadable.len() > 5 { format!(" and {} more", unreadable.len() - 5) } else { String::new() };
-            let message = format!(
-                "{}{more} cannot be read\nhelp: give this user read access, or leave it out with `files`",
-                shown.join(", ")
-            );
+        if let Some(message) = Dark::message(dark) {
             return trouble(ErrorKind::Host, &message);
         }
         // A check that does not look at the subject, but at evidence or a claim, is about no files of it.

@@ -25,7 +25,7 @@ use crate::model::{
     VERDICT_SCHEMA, Verdict,
 };
 use crate::native::{Probes, Stop};
-use crate::plan::{Base, Plan, Unit, Work};
+use crate::plan::{Base, Dark, Plan, Unit, Work};
 use crate::store::Logs;
 use crate::subject::{Over, Snapshot, SnapshotError, Specification, Workspace};
 use dispatcher::dispatch;
@@ -319,6 +319,11 @@ struct Runner<'a> {
 impl Runner<'_> {
     fn carry_out(&mut self, unit: &Unit, done: &[(Row, RecordRow)]) -> (CheckOutcome, Done) {
         match &unit.work {
+            Work::Command { dark, .. } if !dark.is_empty() => {
+                let mut done = Done { message: Dark::message(dark), ..Done::default() };
+                results::conceal(&self.shared.secrets, &mut done);
+                (CheckOutcome::Error(ErrorKind::Host), done)
+            }
             Work::Command { files: Some(files), .. } if files.is_empty() && !unit.allow_empty => {
                 (CheckOutcome::Skipped(SkipReason::NoMatchingFiles), Done::default())
             }

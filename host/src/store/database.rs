@@ -102,6 +102,8 @@ pub struct Summary {
     pub verdict_digest: Option<String>,
     /// Whether less ran than the scenario asks for, so that it is no gate.
     pub scoped: bool,
+    /// Whether it was only about what changed since a base.
+    pub changed_only: bool,
     /// Why the scenario does not apply, where a person declared so.
     pub not_applicable: Option<String>,
     /// The digest of the specification that it was held against, where there was one.
@@ -116,6 +118,9 @@ pub struct Summary {
 const SCOPED: &str = "(whole IS NOT NULL AND EXISTS (
     SELECT 1 FROM json_each(whole, '$.verdict.plan')
     WHERE json_extract(value, '$.deselected') IN ('revision', 'only', 'skip')))";
+
+/// Whether a run was only about what changed since a base.
+const CHANGED_ONLY: &str = "ifnull(json_extract(whole, '$.verdict.changed_only'), 0)";
 
 /// The database of one repository.
 #[derive(Debug)]
@@ -251,10 +256,10 @@ impl Store {
         self.summaries("true", params![limit])
     }
 
-    /// The newest run of a scenario of which nothing was left out by whoever asked for it. A scoped run never takes its
-    /// place, however much newer it is.
+    /// The newest run of a scenario of which nothing was left out by whoever asked for it. A scoped run, or one of only what
+    /// changed, never takes its place, however much newer it is.
     pub fn last_full(&self, scenario: &str) -> Result<Option<Summary>, StoreError> {
-        let full = format!("scenario = ?2 AND whole IS NOT NULL AND NOT {SCOPED}");
+        let full = format!("scenario = ?2 AND whole IS NOT NULL AND NOT {SCOPED} AND NOT {CHANGED_ONLY}");
         Ok(self.summaries(&full, params![1, scenario])?.into_iter().next())
     }
 
@@ -265,7 +270,7 @@ impl Store {
             let query = format!(
                 "SELECT id, started, scenario, outcome, verdict_digest, {SCOPED},
                     json_extract(whole, '$.verdict.not_applicable'), json_extract(whole, '$.verdict.subject.spec.digest'),
-                    json_extract(whole, '$.verdict.subject.commit'), json_extract(whole, '$.dirty')
+                    json_extract(whole, '$.verdict.subject.commit'), json_extract(whole, '$.dirty'), {CHANGED_ONLY}
                 FROM (SELECT *, iif(json_valid(CAST(record AS TEXT)), CAST(record AS TEXT), NULL) AS whole FROM run)
                 WHERE {condition} ORDER BY seq DESC LIMIT ?1"
             );
@@ -283,6 +288,7 @@ impl Store {
                         spec: row.get(7)?,
                         commit: row.get(8)?,
                         dirty: row.get(9)?,
+                        changed_only: row.get(10)?,
                     })
                 })?
                 .collect()

@@ -15,12 +15,13 @@ use super::snapshot::Snapshot;
 use crate::model::{Change, ChangeKind, Digest};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What became of the base's files, sorted bytewise by path. Paths that are not UTF-8 are left out, since nobody who
-/// asks could be told of them.
+/// What became of the base's files, sorted bytewise by path.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// Each difference once.
+    /// Each difference once. Paths that are not UTF-8 are left out, since nobody who asks could be told of them.
     pub list: Vec<Change>,
+    /// Those paths: something is different at each of them.
+    pub unnamed: Vec<Vec<u8>>,
     /// Of each renamed file, its path in the base.
     renamed: BTreeMap<String, String>,
 }
@@ -32,27 +33,24 @@ impl Changes {
         let id = |entry: &Entry, like: ObjectId| {
             entry.git_id(like).or_else(|| read(entry).map(|contents| blob_id(like, &contents)))
         };
-        let mut all: BTreeMap<&str, (Option<&Committed>, Option<&Entry>)> = BTreeMap::new();
+        let mut all: BTreeMap<&[u8], (Option<&Committed>, Option<&Entry>)> = BTreeMap::new();
         for entry in &base.entries {
-            let Ok(path) = std::str::from_utf8(&entry.path) else { continue };
-            all.entry(path).or_default().0 = Some(entry);
+            all.entry(&entry.path).or_default().0 = Some(entry);
         }
         for entry in subject.entries.iter().filter(|entry| !matches!(entry.kind, Kind::Unreadable | Kind::Special)) {
-            let Ok(path) = std::str::from_utf8(&entry.path) else { continue };
-            all.entry(path).or_default().1 = Some(entry);
+            all.entry(&entry.path).or_default().1 = Some(entry);
         }
         let inside = Inside::of(base, subject);
-        let (mut gone, mut new, mut list) = (Vec::new(), Vec::new(), Vec::new());
-        let change = |path: &str, kind| Change { path: path.to_owned(), kind, previous_path: None };
+        let (mut gone, mut new, mut modified) = (Vec::new(), Vec::new(), Vec::new());
         for (path, pair) in all {
             match pair {
                 (Some(before), None) => gone.push((path, before)),
                 (None, Some(entry)) => match inside.submodule(path) {
                     None => new.push((path, entry)),
-                    Some(Submodule::Moved) => list.push(change(path, ChangeKind::Modified)),
+                    Some(Submodule::Moved) => modified.push(path),
                     // What its own commit has is as it was, and so are repositories inside that did not move.
                     Some(Submodule::Stayed) if entry.blob.is_none() && entry.kind != Kind::Submodule => {
-                        list.push(change(path, ChangeKind::Modified));
+                        modified.push(path);
                     }
                     Some(Submodule::Stayed) => {}
                 },
@@ -66,14 +64,23 @@ impl Changes {
                         }
                     };
                     if !same {
-                        list.push(change(path, ChangeKind::Modified));
+                        modified.push(path);
                     }
                 }
                 (None, None) => {}
             }
         }
+        let text = |path: &&[u8]| std::str::from_utf8(path).is_ok();
+        let paths = gone.iter().map(|(path, _)| *path).chain(new.iter().map(|(path, _)| *path));
+        let mut unnamed: Vec<Vec<u8>> =
+            paths.chain(modified.iter().copied()).filter(|path| !text(path)).map(<[u8]>::to_vec).collect();
+        unnamed.sort();
+        let (gone, new, modified) =
+            (texts(gone), texts(new), texts(modified.into_iter().map(|path| (path, ())).collect()));
         let renamed = renames(&gone, &new, id);
         let previous: BTreeSet<&str> = renamed.values().map(String::as_str).collect();
+        let change = |path: &str, kind| Change { path: path.to_owned(), kind, previous_path: None };
+        let mut list: Vec<Change> = modified.iter().map(|(path, ())| change(path, ChangeKind::Modified)).collect();
         list.extend(
             gone.iter().filter(|(path, _)| !previous.contains(path)).map(|(path, _)| change(path, ChangeKind::Deleted)),
         );
@@ -82,7 +89,7 @@ impl Changes {
             None => change(path, ChangeKind::Added),
         }));
         list.sort_by(|a, b| a.path.cmp(&b.path));
-        Self { list, renamed }
+        Self { list, unnamed, renamed }
     }
 
     /// Whether there is a difference at this very path.
@@ -96,6 +103,11 @@ impl Changes {
             |path: &str| base.entry(path.as_bytes()).is_some_and(|entry| kind_of_mode(entry.mode) != Kind::LeftOut);
         self.renamed.get(path).cloned().or_else(|| there(path).then(|| path.to_owned()))
     }
+}
+
+/// Those whose path is a text.
+fn texts<T>(all: Vec<(&[u8], T)>) -> Vec<(&str, T)> {
+    all.into_iter().filter_map(|(path, it)| Some((std::str::from_utf8(path).ok()?, it))).collect()
 }
 
 /// What became of a submodule that the base has too.
@@ -114,20 +126,18 @@ fn stayed(before: &Committed, entry: &Entry) -> bool {
 
 /// The submodules that a base and a subject share, and what is nested in them. Of a repository in a submodule the base says
 /// nothing: it moved if something in the submodule did.
-struct Inside<'a>(BTreeMap<&'a str, Submodule>);
+struct Inside<'a>(BTreeMap<&'a [u8], Submodule>);
 
 impl<'a> Inside<'a> {
     fn of(base: &Revision, subject: &'a Snapshot) -> Self {
         let mut inside = Self(BTreeMap::new());
         // In this order what holds comes before what is held.
         for entry in subject.entries.iter().filter(|entry| entry.kind == Kind::Submodule) {
-            let Ok(path) = std::str::from_utf8(&entry.path) else { continue };
+            let path = entry.path.as_slice();
             let same = match base.entry(&entry.path).filter(|before| before.mode == 0o160_000) {
                 Some(before) => stayed(before, entry),
                 None => match inside.holder(path) {
-                    Some((holder, state)) => {
-                        state == Submodule::Stayed && !subject.dirty_inside.contains(holder.as_bytes())
-                    }
+                    Some((holder, state)) => state == Submodule::Stayed && !subject.dirty_inside.contains(holder),
                     None => continue,
                 },
             };
@@ -137,16 +147,16 @@ impl<'a> Inside<'a> {
     }
 
     /// The innermost one that holds this path.
-    fn holder(&self, path: &str) -> Option<(&str, Submodule)> {
+    fn holder(&self, path: &[u8]) -> Option<(&[u8], Submodule)> {
         if self.0.is_empty() {
             return None;
         }
-        let above = |(at, _)| self.0.get_key_value(&path[..at]).map(|(path, state)| (*path, *state));
-        path.rmatch_indices('/').find_map(above)
+        let above = |at: usize| self.0.get_key_value(&path[..at]).map(|(path, state)| (*path, *state));
+        (0..path.len()).rev().filter(|at| path[*at] == b'/').find_map(above)
     }
 
     /// What became of the innermost one that is or holds this path.
-    fn submodule(&self, path: &str) -> Option<Submodule> {
+    fn submodule(&self, path: &[u8]) -> Option<Submodule> {
         self.0.get(path).copied().or_else(|| self.holder(path).map(|(_, state)| state))
     }
 }

@@ -32,10 +32,9 @@ pub struct Revision {
 }
 
 impl Revision {
-    /// The entries whose path is a text that `wanted` says yes to.
-    pub fn named(self, wanted: impl Fn(&str) -> bool) -> Vec<Committed> {
-        let named = |entry: &Committed| std::str::from_utf8(&entry.path).is_ok_and(&wanted);
-        self.entries.into_iter().filter(named).collect()
+    /// The entries to whose path `wanted` says yes.
+    pub fn named(self, wanted: impl Fn(&[u8]) -> bool) -> Vec<Committed> {
+        self.entries.into_iter().filter(|entry| wanted(&entry.path)).collect()
     }
 
     /// The entry at `path`.

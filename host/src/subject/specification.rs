@@ -53,8 +53,8 @@ impl Workspace {
     pub fn spec_version(
         &self,
         commit: &str,
-        names: impl Fn(&str) -> bool,
-        may_name_below: impl Fn(&str) -> bool,
+        names: impl Fn(&[u8]) -> bool,
+        may_name_below: impl Fn(&[u8]) -> bool,
     ) -> Result<Option<SpecVersion>, GitError> {
         let Some(repository) = &self.repository else { return Ok(None) };
         let id = ObjectId::of_commit(commit).ok_or_else(|| GitError::NoObject(commit.to_owned()))?;
@@ -72,14 +72,13 @@ struct Paths<'a, N, B> {
     may_name_below: B,
 }
 
-impl<N: Fn(&str) -> bool, B: Fn(&str) -> bool> Paths<'_, N, B> {
-    /// The path relative to the root. None for what is outside of it, and for what is no text, which no glob names.
-    fn inside<'p>(&self, path: &'p [u8]) -> Option<&'p str> {
-        let inside = match self.below {
-            b"" => path,
-            below => path.strip_prefix(below)?.strip_prefix(b"/")?,
-        };
-        std::str::from_utf8(inside).ok()
+impl<N: Fn(&[u8]) -> bool, B: Fn(&[u8]) -> bool> Paths<'_, N, B> {
+    /// The path relative to the root. None for what is outside of it.
+    fn inside<'p>(&self, path: &'p [u8]) -> Option<&'p [u8]> {
+        match self.below {
+            b"" => Some(path),
+            below => path.strip_prefix(below)?.strip_prefix(b"/"),
+        }
     }
 
     fn has(&self, path: &[u8]) -> bool {
@@ -128,7 +127,7 @@ impl From<GitError> for Halt {
 }
 
 impl Walk {
-    fn version<N: Fn(&str) -> bool, B: Fn(&str) -> bool>(
+    fn version<N: Fn(&[u8]) -> bool, B: Fn(&[u8]) -> bool>(
         mut self,
         id: ObjectId,
         paths: &Paths<'_, N, B>,
@@ -163,7 +162,7 @@ impl Walk {
     }
 
     /// Whether files of the specification differ between two trees, of which the second may be none.
-    fn touched<N: Fn(&str) -> bool, B: Fn(&str) -> bool>(
+    fn touched<N: Fn(&[u8]) -> bool, B: Fn(&[u8]) -> bool>(
         &mut self,
         after: ObjectId,
         before: Option<ObjectId>,
@@ -258,8 +257,11 @@ mod tests {
 
     #[test]
     fn paths_are_relative_to_the_root_and_folders_on_the_way_to_it_are_looked_into() {
-        let paths =
-            Paths { below: b"a/b", names: |path: &str| path == "SPEC", may_name_below: |folder: &str| folder == "s" };
+        let paths = Paths {
+            below: b"a/b",
+            names: |path: &[u8]| path == b"SPEC",
+            may_name_below: |folder: &[u8]| folder == b"s",
+        };
         assert!(paths.has(b"a/b/SPEC") && !paths.has(b"SPEC") && !paths.has(b"a/bSPEC"));
         for folder in ["a", "a/b", "a/b/s"] {
             assert!(paths.may_have_below(folder.as_bytes()), "{folder}");

@@ -103,6 +103,6 @@ fn every_limit_has_a_default_that_is_shown() {
 #[test]
 fn a_large_file_is_listed_in_no_time() {
     let check = |n: usize| format!("[checks.c{n}]\ncommand = [\"x\"]\n");
-    let config = good(&(0..20_000).map(check).collect::<String>());
-    assert_eq!(settings(&config, &User::default(), &ENGINE).len(), 100_003);
+    let config = good(&(0..10_000).map(check).collect::<String>());
+    assert_eq!(settings(&config, &User::default(), &ENGINE).len(), 50_003);
 }
