@@ -23,8 +23,6 @@ use crate::native::{Environment, with_passed};
 use crate::subject::{Kind, Snapshot};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 use touched::{Reach, Touched};
 
