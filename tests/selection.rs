@@ -181,7 +181,7 @@ fn three_thousand_files_take_as_many_calls_as_they_need_and_the_first_red_decide
 
 #[test]
 fn files_that_are_named_many_times_over_take_more_calls() {
-    let project = files(&vec!["\"{files}\""; 9].join(", "));
+    let project = files(&["\"{files}\""; 9].join(", "));
     for at in 0..1500 {
         project.write(&format!("{}/{at:04}", "long".repeat(40)), "");
     }

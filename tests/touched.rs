@@ -12,6 +12,9 @@ use std::path::PathBuf;
 const LOOK: &str = "[checks.look]\ncommand = [\"sh\", \"-c\", 'printf \"%s\\n\" \"$@\"', \"x\", \"{files}\"]\nfiles = [\"**/*.py\"]\n\
                     [checks.always]\ncommand = [\"true\"]\n";
 
+/// What makes something that cannot be judged, what is said of it, and the glob that leaves it out.
+type Case<'a> = (&'a dyn Fn(&Project), &'a str, &'a str);
+
 fn json(project: &Project, arguments: &[&str]) -> Value {
     let ran = project.run(&[&["verify", "--json"], arguments].concat());
     serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{}{}", ran.stdout, ran.stderr))
@@ -206,7 +209,7 @@ fn what_cannot_be_named_or_is_no_file_makes_the_checks_that_are_about_it_errors(
         let path = project.path("pipe.txt");
         rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
     };
-    let cases: [(&dyn Fn(&Project), &str, &str); 2] =
+    let cases: [Case<'_>; 2] =
         [(&odd_name, "`lat\\xe9.txt` cannot be named", "!lat?.txt"), (&pipe, "`pipe.txt` is no file", "!pipe.txt")];
     for (make, told, without) in cases {
         let project = Project::with(&config("\"*.txt\""));

@@ -348,7 +348,7 @@ fn command_unit(
     let dark: Vec<Dark> = {
         let tests: BTreeSet<String> = files.iter().flatten().flat_map(|entry| tests(&entry.path)).collect();
         let in_scope = |path: &[u8]| in_scope(path) || std::str::from_utf8(path).is_ok_and(|path| tests.contains(path));
-        snapshot.iter().filter_map(|entry| Dark::of(entry, &in_scope, &may_be_below)).collect()
+        snapshot.iter().filter_map(|entry| Dark::of(entry, in_scope, may_be_below)).collect()
     };
     let files = match (files, touched) {
         (Some(files), Some(touched)) => {
@@ -463,7 +463,7 @@ fn logic_unit(
             && resolved.files.may_match_below(folder)
             && check.files.as_ref().is_none_or(|globs| globs.may_match_below(folder))
     };
-    let dark = about.snapshot.iter().filter_map(|entry| Dark::of(entry, &in_scope, &may_be_below)).collect();
+    let dark = about.snapshot.iter().filter_map(|entry| Dark::of(entry, in_scope, may_be_below)).collect();
     let files = about.snapshot.iter().filter_map(seen).filter(|entry| in_scope(entry.path.as_bytes()));
     let files = files.map(|entry| match about.base {
         Some(base) => base.beside(entry, &grant),
