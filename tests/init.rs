@@ -199,7 +199,8 @@ fn what_exists_is_never_written_over() {
             _ => rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RUSR).unwrap(),
         }
         let before = fs::symlink_metadata(&path).unwrap();
-        insta::assert_snapshot!("exists", run(&project, &["init"]).exits(2).shown());
+        let name = if kind == "link" { "leads_nowhere" } else { "exists" };
+        insta::assert_snapshot!(name, run(&project, &["init"]).exits(2).shown());
         let after = fs::symlink_metadata(&path).unwrap();
         assert_eq!((before.file_type(), before.len()), (after.file_type(), after.len()));
         assert!(!project.path("nowhere").exists());
