@@ -4,6 +4,7 @@
 use super::error::SnapshotError;
 use super::git::{Listing, Names, Repository};
 use super::id::ObjectId;
+use super::look::joined;
 use super::memory::{Known, Trees};
 use super::patience::Patience;
 use super::trees;
@@ -104,9 +105,7 @@ pub(super) struct Source {
 impl Source {
     /// Where a path of the repository is in the subject. None for what is not in the part that is verified.
     fn to_subject(&self, path: &[u8]) -> Option<Vec<u8>> {
-        let inside =
-            if self.below.is_empty() { Some(path) } else { path.strip_prefix(&self.below[..])?.strip_prefix(b"/") };
-        inside.map(|inside| join(&self.at, inside))
+        inside(&self.below, path).map(|inside| join(&self.at, inside))
     }
 
     /// Where an entry of the subject that comes from here is in the repository.
@@ -157,8 +156,7 @@ impl<'a> Collected<'a> {
                     None => Ok(Vec::new()),
                 });
                 let listing = list();
-                // A panic of a thread is a bug, and is shown as one.
-                let tree = tree.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                let tree = joined(tree);
                 Ok((listing?, tree?.into()))
             })?,
         };
@@ -242,7 +240,13 @@ pub(super) fn absent(mode: u32, id: ObjectId) -> Vec<u8> {
     format!("{mode:o} {id}").into_bytes()
 }
 
-fn join(at: &[u8], inside: &[u8]) -> Vec<u8> {
+/// Where a path of a repository is below one of its folders. None for what is elsewhere; nothing is the top itself.
+pub(super) fn inside<'p>(below: &[u8], path: &'p [u8]) -> Option<&'p [u8]> {
+    if below.is_empty() { Some(path) } else { path.strip_prefix(below)?.strip_prefix(b"/") }
+}
+
+/// The reverse.
+pub(super) fn join(at: &[u8], inside: &[u8]) -> Vec<u8> {
     if at.is_empty() { inside.to_vec() } else { [at, b"/", inside].concat() }
 }
 

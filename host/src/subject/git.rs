@@ -316,25 +316,15 @@ impl Repository {
 
     /// What an index holds: the one of the working tree, or the one of this name.
     pub(super) fn indexed(&self, index: Option<&Path>) -> Result<Vec<Indexed>, GitError> {
-        let command = "ls-files";
-        let place = Place { index, ..self.place() };
-        let answer = call(place, command, &["-z", "-s", "-v", "-c"])?;
-        if !answer.success {
-            return Err(refusal(&self.top, command, &answer));
-        }
-        Ok(parse_listing(&answer.stdout).map_err(|message| GitError::Answer { command, message })?.tracked)
+        let answer = self.ls_files(index, &["-z", "-s", "-v", "-c"])?;
+        Ok(Names { output: answer.stdout, unlisted: Vec::new() }.listing()?.tracked)
     }
 
     /// The paths of an index that are only meant to be added (`git add -N`): it has an entry for each, and a commit of it
     /// has none. No other way to tell them from empty files looks at nothing but the index.
     pub(super) fn intended(&self, index: Option<&Path>) -> Result<BTreeSet<Vec<u8>>, GitError> {
-        let command = "ls-files";
-        let place = Place { index, ..self.place() };
-        let answer = call(place, command, &["-z", "-c", "--debug"])?;
-        if !answer.success {
-            return Err(refusal(&self.top, command, &answer));
-        }
-        parse_intended(&answer.stdout).map_err(|message| GitError::Answer { command, message })
+        let answer = self.ls_files(index, &["-z", "-c", "--debug"])?;
+        parse_intended(&answer.stdout).map_err(|message| GitError::Answer { command: LIST, message })
     }
 
     /// What git tracks in the working tree, and what it neither tracks nor ignores.
@@ -344,11 +334,13 @@ impl Repository {
 
     /// The same, as git says it.
     pub(super) fn names(&self) -> Result<Names, GitError> {
-        let answer = call(self.place(), LIST, &["-z", "-s", "-v", "-c", "-o", "--exclude-standard"])?;
-        if !answer.success {
-            return Err(refusal(&self.top, LIST, &answer));
-        }
+        let answer = self.ls_files(None, &["-z", "-s", "-v", "-c", "-o", "--exclude-standard"])?;
         Ok(Names { unlisted: unlisted(&answer.stderr), output: answer.stdout })
+    }
+
+    fn ls_files(&self, index: Option<&Path>, arguments: &[&str]) -> Result<Answer, GitError> {
+        let answer = call(Place { index, ..self.place() }, LIST, arguments)?;
+        if answer.success { Ok(answer) } else { Err(refusal(&self.top, LIST, &answer)) }
     }
 
     /// The sizes of objects, by their ids; git does not check them against the objects. None for what this clone has not.

@@ -18,9 +18,15 @@ use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::ScopedJoinHandle;
 
 /// The entry as it is. None where there is nothing at that path.
 pub(super) type Looked = Option<Arc<Entry>>;
+
+/// What came of a thread. A panic of it is a bug, and is shown as one.
+pub(super) fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
 
 pub(super) fn look_at_all(
     root: &Root,
@@ -34,10 +40,7 @@ pub(super) fn look_at_all(
     let parts: Vec<Result<Vec<Looked>, SnapshotError>> = std::thread::scope(|scope| {
         let look = |part| scope.spawn(move || Looker { root, folder: None, known, learnt, patience }.look_at(part));
         let threads: Vec<_> = candidates.chunks(share).map(look).collect();
-        threads
-            .into_iter()
-            .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            .collect()
+        threads.into_iter().map(joined).collect()
     });
     let mut looked = Vec::with_capacity(candidates.len());
     for part in parts {
@@ -61,10 +64,7 @@ pub(super) fn untouched(root: &Root, known: Known<'_>) -> Vec<bool> {
             part.iter().map(same).collect()
         };
         let threads: Vec<_> = entries.chunks(share).map(|part| scope.spawn(move || look(part))).collect();
-        let join = |thread: std::thread::ScopedJoinHandle<'_, Vec<bool>>| {
-            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        };
-        threads.into_iter().flat_map(join).collect()
+        threads.into_iter().flat_map(joined).collect()
     })
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Whoever reads gets what the commit's id stands for or an error: each object is hashed and compared with its id.
 
-use super::collect::absent;
+use super::collect::{self, absent};
 use super::entry::{Entry, Kind, StatKey};
 use super::git::{Batch, Committed, GitError, Indexed, Repository};
 use super::id::ObjectId;
@@ -89,8 +89,7 @@ impl Workspace {
 
     /// Where a path of the repository is below the root. None for what is elsewhere.
     fn inside(&self, path: &[u8]) -> Option<Vec<u8>> {
-        let path = if self.below.is_empty() { path } else { path.strip_prefix(&self.below[..])?.strip_prefix(b"/")? };
-        Some(path.to_vec())
+        collect::inside(&self.below, path).map(<[u8]>::to_vec)
     }
 
     /// What of these is at and below the root, with its size.

@@ -1,12 +1,12 @@
 //! The snapshot: path, kind and content digest of every entry, taken once, in one order.
 
 use super::beneath::Root;
-use super::collect::{Collected, Exclude, Source};
+use super::collect::{Collected, Exclude, Source, join};
 use super::difference;
 use super::entry::{Entry, Kind, tree_digest};
 use super::error::SnapshotError;
 use super::git::{GitError, Names, Repository};
-use super::look::{self, look_at_all};
+use super::look::{self, joined, look_at_all};
 use super::memory::{Known, Memory, Trees, Whole};
 use super::patience::Patience;
 use crate::model::{Context, Digest, Encoder, Remark};
@@ -74,7 +74,7 @@ impl Workspace {
     /// Where a path that is relative to the root is in the repository. None outside of one.
     pub fn path_in_repository(&self, path: &[u8]) -> Option<Vec<u8>> {
         self.repository.as_ref()?;
-        Some(if self.below.is_empty() { path.to_vec() } else { [&self.below, &b"/"[..], path].concat() })
+        Some(join(&self.below, path))
     }
 
     /// The same without what is not tracked and whose path, relative to the root, `exclude` says yes to. What is tracked
@@ -105,36 +105,39 @@ impl Workspace {
     fn take(&self, known: Known<'_>, names: Option<Listed<'_>>) -> Result<Snapshot, SnapshotError> {
         let clock = Instant::now();
         let taken = SystemTime::now();
-        let learnt = AtomicBool::new(false);
-        let mut collected = Collected::new(known, &self.exclude, &self.patience);
         let root = Root::open(&self.root).map_err(|source| SnapshotError::Read { path: ".".to_owned(), source })?;
-        let mut said = None;
-        let untouched = std::thread::scope(|scope| -> Result<_, SnapshotError> {
-            let untouched = scope.spawn(|| look::untouched(&root, known));
+        let snapshot = std::thread::scope(|scope| {
+            let looking = scope.spawn(|| look::untouched(&root, known));
             let names = names.map(joined).transpose()?;
-            said = names.as_ref().and_then(|names| self.saying(names));
-            if said.is_some() && said == known.whole.map(|whole| whole.said) {
-                let untouched = joined(untouched);
-                if let Some(snapshot) = known.as_it_was(&untouched, taken, self.commit()) {
-                    return Ok(Untouched::All(snapshot.into()));
-                }
-                self.collect(&mut collected, names)?;
-                return Ok(Untouched::Some(untouched));
+            let said = names.as_ref().and_then(|names| self.saying(names));
+            if said.is_none() || said != known.whole.map(|whole| whole.said) {
+                let collected = self.collect(known, names)?;
+                return self.assemble(&root, collected, known.seen(&joined(looking)), said, taken);
             }
-            self.collect(&mut collected, names)?;
-            Ok(Untouched::Some(joined(untouched)))
+            let untouched = joined(looking);
+            match known.as_it_was(&untouched, taken, self.commit()) {
+                Some(snapshot) => Ok(snapshot),
+                None => self.assemble(&root, self.collect(known, names)?, known.seen(&untouched), said, taken),
+            }
         })?;
-        let untouched = match untouched {
-            Untouched::All(snapshot) => {
-                tracing::debug!(entries = snapshot.entries.len(), elapsed = ?clock.elapsed(), "nothing was touched");
-                return Ok(*snapshot);
-            }
-            Untouched::Some(untouched) => untouched,
-        };
-        let known = known.seen(&untouched);
+        let Snapshot { entries, learnt, .. } = &snapshot;
+        tracing::debug!(entries = entries.len(), learnt, elapsed = ?clock.elapsed(), "snapshot");
+        Ok(snapshot)
+    }
+
+    /// The snapshot of what belongs to the subject. `said` is what decided that, where nothing else did.
+    fn assemble(
+        &self,
+        root: &Root,
+        mut collected: Collected<'_>,
+        known: Known<'_>,
+        said: Option<Digest>,
+        taken: SystemTime,
+    ) -> Result<Snapshot, SnapshotError> {
+        let learnt = AtomicBool::new(false);
         collected.candidates.sort_by(|a, b| a.path.cmp(&b.path));
-        let mut looked = look_at_all(&root, &collected.candidates, known, &learnt, &self.patience)?;
-        let settled = difference::settle(&root, &collected, &mut looked, &learnt)?;
+        let mut looked = look_at_all(root, &collected.candidates, known, &learnt, &self.patience)?;
+        let settled = difference::settle(root, &collected, &mut looked, &learnt)?;
         let mut dirty = std::mem::take(&mut collected.dirty);
         let mut entries = Vec::with_capacity(looked.len());
         for (candidate, looked) in collected.candidates.iter().zip(looked) {
@@ -167,16 +170,17 @@ impl Workspace {
         let learnt = learnt.into_inner()
             || known.trees.is_none_or(|known| !known.keys().eq(collected.trees.keys()))
             || (whole.is_some() && whole.as_ref() != known.whole);
-        tracing::debug!(entries = snapshot.entries.len(), learnt, elapsed = ?clock.elapsed(), "snapshot");
         let unproven = settled.unproven;
         Ok(Snapshot { unproven, dirty_inside, trees: collected.trees, whole, learnt, ..snapshot })
     }
 
-    fn collect(&self, collected: &mut Collected<'_>, names: Option<Names>) -> Result<(), SnapshotError> {
+    fn collect<'a>(&'a self, known: Known<'a>, names: Option<Names>) -> Result<Collected<'a>, SnapshotError> {
+        let mut collected = Collected::new(known, &self.exclude, &self.patience);
         match &self.repository {
-            Some(repository) => collected.repository(repository, &self.below, b"", names),
-            None => collected.folder(&self.root, b"", true),
+            Some(repository) => collected.repository(repository, &self.below, b"", names)?,
+            None => collected.folder(&self.root, b"", true)?,
         }
+        Ok(collected)
     }
 
     fn commit(&self) -> Option<String> {
@@ -198,19 +202,6 @@ impl Workspace {
 
 /// Git, listing the names of a repository meanwhile.
 type Listed<'scope> = ScopedJoinHandle<'scope, Result<Names, GitError>>;
-
-/// Which of what is known was not touched.
-enum Untouched {
-    /// All of it, and there is nothing else: this is the snapshot.
-    All(Box<Snapshot>),
-    /// One answer for each.
-    Some(Vec<bool>),
-}
-
-/// What came of a thread. A panic of it is a bug, and is shown as one.
-fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
-    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-}
 
 impl Snapshot {
     /// A subject of these entries, which are sorted bytewise by path. `taken` is when the first of them was looked at.

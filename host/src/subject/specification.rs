@@ -4,6 +4,7 @@
 //! object by object, each hashed and compared with its id. Where the line cannot be followed to its beginning, the
 //! version is a lower bound and says so.
 
+use super::collect;
 use super::git::{Batch, Committed, GitError};
 use super::history;
 use super::id::ObjectId;
@@ -75,10 +76,7 @@ struct Paths<'a, N, B> {
 impl<N: Fn(&[u8]) -> bool, B: Fn(&[u8]) -> bool> Paths<'_, N, B> {
     /// The path relative to the root. None for what is outside of it.
     fn inside<'p>(&self, path: &'p [u8]) -> Option<&'p [u8]> {
-        match self.below {
-            b"" => Some(path),
-            below => path.strip_prefix(below)?.strip_prefix(b"/"),
-        }
+        collect::inside(self.below, path)
     }
 
     fn has(&self, path: &[u8]) -> bool {
