@@ -15,38 +15,40 @@ pub enum SaidBy {
     BuiltIn,
 }
 
-fn least<T: Ord>(asked: Option<T>, default: T, most: Option<T>) -> T {
-    most.into_iter().fold(asked.unwrap_or(default), T::min)
-}
-
-/// What a check may use: what it asks for, else the default, and never more than whoever runs it lets it have.
-pub(super) fn limits(asked: &config::Limits, ceilings: &config::Limits) -> Limits {
-    let default = Limits::default();
-    Limits {
-        fuel: least(asked.fuel, default.fuel, ceilings.fuel),
-        init_fuel: least(None, default.init_fuel, ceilings.fuel),
-        memory: least(asked.memory, default.memory, ceilings.memory),
-        output: least(asked.output, default.output, ceilings.output),
-        findings: least(asked.findings, default.findings, ceilings.findings),
-        handles: least(asked.handles, default.handles, ceilings.handles),
-        wall: least(asked.wall, default.wall, ceilings.wall),
-    }
-}
-
-/// Who says each of the limits.
-pub(super) fn said_by(asked: &config::Limits, ceilings: &config::Limits) -> BTreeMap<&'static str, SaidBy> {
-    fn one<T: Ord>(asked: Option<T>, default: T, most: Option<T>) -> SaidBy {
+/// What a check may use, and who says each: what it asks for, else the default, and never more than whoever runs it lets
+/// it have.
+pub(super) fn limits(asked: &config::Limits, ceilings: &config::Limits) -> (Limits, BTreeMap<&'static str, SaidBy>) {
+    fn one<T: Ord>(asked: Option<T>, default: T, most: Option<T>) -> (T, SaidBy) {
         let by = if asked.is_some() { SaidBy::Check } else { SaidBy::BuiltIn };
         let without = asked.unwrap_or(default);
-        if most.is_some_and(|most| most < without) { SaidBy::User } else { by }
+        match most {
+            Some(most) if most < without => (most, SaidBy::User),
+            _ => (without, by),
+        }
     }
     let default = Limits::default();
-    BTreeMap::from([
-        ("fuel", one(asked.fuel, default.fuel, ceilings.fuel)),
-        ("memory", one(asked.memory, default.memory, ceilings.memory)),
-        ("output", one(asked.output, default.output, ceilings.output)),
-        ("findings", one(asked.findings, default.findings, ceilings.findings)),
-        ("handles", one(asked.handles, default.handles, ceilings.handles)),
-        ("wall", one(asked.wall, default.wall, ceilings.wall)),
-    ])
+    let fuel = one(asked.fuel, default.fuel, ceilings.fuel);
+    let memory = one(asked.memory, default.memory, ceilings.memory);
+    let output = one(asked.output, default.output, ceilings.output);
+    let findings = one(asked.findings, default.findings, ceilings.findings);
+    let handles = one(asked.handles, default.handles, ceilings.handles);
+    let wall = one(asked.wall, default.wall, ceilings.wall);
+    let limits = Limits {
+        fuel: fuel.0,
+        init_fuel: one(None, default.init_fuel, ceilings.fuel).0,
+        memory: memory.0,
+        output: output.0,
+        findings: findings.0,
+        handles: handles.0,
+        wall: wall.0,
+    };
+    let said_by = [
+        ("fuel", fuel.1),
+        ("memory", memory.1),
+        ("output", output.1),
+        ("findings", findings.1),
+        ("handles", handles.1),
+        ("wall", wall.1),
+    ];
+    (limits, said_by.into())
 }

@@ -228,11 +228,12 @@ pub fn plan(
     let touched = about.base.filter(|_| request.changed).map(|base| Touched::of(base, about.snapshot));
     let checks = selected(config, scenario, &about, request).into_iter();
     let units = checks.filter_map(|(check, why)| match (&check.body, why) {
-        (Body::Command(_), Some(why)) => {
-            Some(Unit { note: about.note(check, why), ..no_unit(check, CheckKind::Command, why) })
-        }
-        (Body::Logic(_), Some(why)) => {
-            Some(Unit { note: about.note(check, why), ..no_unit(check, CheckKind::Logic, why) })
+        (body, Some(why)) => {
+            let kind = match body {
+                Body::Command(_) => CheckKind::Command,
+                Body::Logic(_) => CheckKind::Logic,
+            };
+            Some(Unit { note: about.note(check, why), ..no_unit(check, kind, why) })
         }
         (Body::Command(command), None) => {
             let (snapshot, key) = (about.snapshot, about.key.as_ref());
@@ -345,7 +346,10 @@ fn command_unit(
     let files = check.files.as_ref().map(|_| all().collect::<Vec<Entry>>());
     let tests = |path: &str| command.tests.iter().filter_map(|pair| pair.test(path)).collect::<Vec<_>>();
     let reach = Reach { matches: &in_scope, may_match_below: &may_be_below, tests: &tests };
-    let dark: Vec<Dark> = {
+    // What is about the whole tree names nothing of it, and needs no look at each entry.
+    let dark: Vec<Dark> = if files.is_none() {
+        Vec::new()
+    } else {
         let tests: BTreeSet<String> = files.iter().flatten().flat_map(|entry| tests(&entry.path)).collect();
         let in_scope = |path: &[u8]| in_scope(path) || std::str::from_utf8(path).is_ok_and(|path| tests.contains(path));
         snapshot.iter().filter_map(|entry| Dark::of(entry, in_scope, may_be_below)).collect()
@@ -448,7 +452,7 @@ fn logic_unit(
     touched: Option<&Touched<'_>>,
 ) -> Unit {
     let grant = Grant::new(&resolved.needs, allow);
-    let limits = limits::limits(&logic.limits, &about.ceilings);
+    let (limits, said_by) = limits::limits(&logic.limits, &about.ceilings);
     // The configuration was checked to have no floats that JSON cannot write, so its text is the same every time:
     // serde_json keeps objects sorted.
     let config = serde_json::Value::Object(logic.config.clone()).to_string();
@@ -525,7 +529,7 @@ fn logic_unit(
             dark,
             grant,
             limits,
-            said_by: limits::said_by(&logic.limits, &about.ceilings),
+            said_by,
             severities: logic.severities.clone(),
             baseline,
         },

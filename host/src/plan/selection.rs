@@ -5,6 +5,7 @@ use super::{About, ordered};
 use crate::config::{Body, Check, Config, Globs, Scenario};
 use crate::model::{Capability, CapabilityName, CheckId, Deselected, State};
 use crate::subject::{Entry, Kind};
+use std::cell::LazyCell;
 use std::collections::BTreeSet;
 
 /// What is asked for of a scenario.
@@ -30,16 +31,18 @@ pub fn selected<'a>(
     about: &About<'_>,
     request: &Request,
 ) -> Vec<(&'a Check, Option<Deselected>)> {
-    let touched = about.base.map(|base| Touched::of(base, about.snapshot));
+    // Worked out for a check that asks for it, and once.
+    let changed = LazyCell::new(|| about.base.map(|base| Touched::of(base, about.snapshot)));
+    let touched = |globs: &Globs| about.touched((*changed).as_ref(), globs);
     let checks = ordered(config, scenario).into_iter();
-    checks.map(|check| (check, deselected(check, scenario, about, touched.as_ref(), request))).collect()
+    checks.map(|check| (check, deselected(check, scenario, about, &touched, request))).collect()
 }
 
 fn deselected(
     check: &Check,
     scenario: &Scenario,
     about: &About<'_>,
-    touched: Option<&Touched<'_>>,
+    touched: &dyn Fn(&Globs) -> bool,
     request: &Request,
 ) -> Option<Deselected> {
     if request.not_applicable.is_some() {
@@ -57,7 +60,7 @@ fn deselected(
     if check.when.branches.as_ref().is_some_and(|globs| !about.branch.is_some_and(|branch| globs.matches(branch))) {
         return Some(Deselected::OtherBranch);
     }
-    if check.when.paths.as_ref().is_some_and(|globs| !about.touched(touched, globs)) {
+    if check.when.paths.as_ref().is_some_and(|globs| !touched(globs)) {
         return Some(Deselected::NoSuchPath);
     }
     if !check.when.capabilities.iter().all(|name| about.has(name)) {
