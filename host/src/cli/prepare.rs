@@ -231,9 +231,7 @@ pub(super) fn packs(
         printer.status(Some(&format!("loading pack {}", pack.name)));
         let mut notice = |text: &str| printer.note(text);
         let at_source = |title: String| {
-            let (title, help) = title
-                .split_once("\nhelp: ")
-                .map_or((title.clone(), None), |(title, help)| (title.to_owned(), Some(help.to_owned())));
+            let (title, help) = without_help(&title);
             let diagnostic =
                 Diagnostic::new(pack.source_span.clone(), format!("pack `{}` cannot be used: {title}", pack.name));
             help.into_iter().fold(diagnostic, Diagnostic::help)
@@ -433,30 +431,22 @@ pub(super) fn memory(workspace: &Workspace) -> Option<TreeMemory> {
     TreeMemory::new(store::state_path(&workspace.root, common), &workspace.root, &system::key()?).ok()
 }
 
+/// A message of two parts: what is wrong, and what to do where it says so.
+pub(super) fn without_help(message: &str) -> (&str, Option<&str>) {
+    message.split_once("\nhelp: ").map_or((message, None), |(title, help)| (title, Some(help)))
+}
+
 /// The workspace of a project.
 pub(super) fn workspace(project: &Project, patience: &Patience) -> Result<Workspace, CliError> {
     let workspace = Workspace::of(&project.root, patience)?;
     let Some(globs) = project.config.exclude.clone() else { return Ok(workspace) };
     // Who judges is part of what is verified: left out, it would pass for what the commit has.
     let components = project.config.packs.values().filter_map(|pack| match &pack.source {
-        PackSource::File(path) => Some(plain(path)),
+        PackSource::File(path) => Some(path.clone()),
         PackSource::Path(_) => None,
     });
     let kept: BTreeSet<String> = components.chain([config::CONFIG_NAME.to_owned()]).collect();
     Ok(workspace.excluding(move |path| !kept.contains(path) && globs.matches(path)))
-}
-
-/// A path that is relative to the root as a snapshot writes it.
-fn plain(path: &str) -> String {
-    let mut parts: Vec<&str> = Vec::new();
-    for part in path.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => drop(parts.pop()),
-            part => parts.push(part),
-        }
-    }
-    parts.join("/")
 }
 
 /// The values that nobody is to see: of each variable that is marked anywhere, whether or not what marks it runs.

@@ -223,12 +223,9 @@ impl Taken {
                 "verify a clone, or remove the base",
             ));
         };
-        let named = commit(repository, name).map_err(|error| {
-            let text = error.to_string();
-            match text.split_once("\nhelp: ") {
-                Some((title, help)) => told(title, help),
-                None => error.into(),
-            }
+        let named = commit(repository, name).map_err(|error| match prepare::without_help(&error.to_string()) {
+            (title, Some(help)) => told(title, help),
+            (_, None) => error.into(),
         })?;
         let named = named.ok_or_else(|| told(&no_commit(name), NO_COMMIT))?;
         let no_base = || {

@@ -68,8 +68,8 @@ pub(super) fn resolve(
     match scenarios.iter_mut().find(|scenario| scenario.name.as_str() == DEFAULT) {
         Some(default) => {
             default.timeout = default.timeout.or(timeout);
-            if let (Some(jobs), true) = (jobs, written.is_none_or(|scenario| scenario.jobs.is_none())) {
-                default.jobs = jobs;
+            if written.is_some_and(|scenario| scenario.jobs.is_none()) {
+                default.jobs = jobs.unwrap_or(default.jobs);
             }
         }
         None if written.is_some() => {}

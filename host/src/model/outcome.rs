@@ -229,33 +229,27 @@ impl RunOutcome {
     /// What the rows of a run add up to. The red of a check that does not block is a concern: it decides
     /// nothing, and it is no pass either; it decides where it is all there is of a run of a part.
     pub fn of(rows: &[Row]) -> Self {
+        let red = |row: &Row| match &row.outcome {
+            CheckOutcome::TimedOut => Some(Self::TimedOut),
+            CheckOutcome::Error(_) => Some(Self::Error),
+            CheckOutcome::Failed => Some(Self::Failed),
+            CheckOutcome::Interrupted
+            | CheckOutcome::Passed
+            | CheckOutcome::Skipped(_)
+            | CheckOutcome::NotSelected(_) => None,
+        };
         let of_row = |row: &Row| match &row.outcome {
             CheckOutcome::Interrupted => Some(Self::Interrupted),
             CheckOutcome::Error(ErrorKind::Moved) => Some(Self::Stale),
-            CheckOutcome::TimedOut if row.blocking => Some(Self::TimedOut),
-            CheckOutcome::Error(_) if row.blocking => Some(Self::Error),
-            CheckOutcome::Failed if row.blocking => Some(Self::Failed),
             CheckOutcome::Passed => Some(Self::Passed),
-            CheckOutcome::TimedOut
-            | CheckOutcome::Error(_)
-            | CheckOutcome::Failed
-            | CheckOutcome::Skipped(_)
-            | CheckOutcome::NotSelected(_) => None,
+            _ => red(row).filter(|_| row.blocking),
         };
         let outcome = rows.iter().filter_map(of_row).min().unwrap_or(Self::Empty);
         let scoped = |row: &Row| matches!(row.outcome, CheckOutcome::NotSelected(why) if why.is_scoped());
         match outcome {
             Self::Passed if rows.iter().any(scoped) => Self::Partial,
             // Who looks closer at a check that does not block asks about that very check.
-            Self::Empty if rows.iter().any(scoped) => {
-                let red = |row: &Row| match &row.outcome {
-                    CheckOutcome::TimedOut => Some(Self::TimedOut),
-                    CheckOutcome::Error(_) => Some(Self::Error),
-                    CheckOutcome::Failed => Some(Self::Failed),
-                    _ => None,
-                };
-                rows.iter().filter_map(red).min().unwrap_or(Self::Empty)
-            }
+            Self::Empty if rows.iter().any(scoped) => rows.iter().filter_map(red).min().unwrap_or(Self::Empty),
             outcome => outcome,
         }
     }

@@ -166,9 +166,7 @@ impl Human {
         }
         if !record.hidden.is_empty() {
             let _ = writeln!(text, "packs do not see these:");
-            let lines =
-                record.hidden.iter().map(|remark| format!("{} ({})", escape(&remark.path), escape(&remark.why)));
-            text.push_str(&some(lines, record.unnamed.hidden));
+            text.push_str(&some(record.hidden.iter().map(remark), record.unnamed.hidden));
         }
         if !record.open.is_empty() {
             let _ = writeln!(
@@ -243,11 +241,14 @@ fn some(lines: impl ExactSizeIterator<Item = String>, unnamed: u64) -> String {
     text
 }
 
+fn remark(remark: &Remark) -> String {
+    format!("{} ({})", escape(&remark.path), escape(&remark.why))
+}
+
 /// A few of them, on one line.
 fn remarks(all: &[Remark], unnamed: u64) -> String {
     const FEW: usize = 3;
-    let one = |remark: &Remark| format!("{} ({})", escape(&remark.path), escape(&remark.why));
-    let mut shown: Vec<String> = all.iter().take(FEW).map(one).collect();
+    let mut shown: Vec<String> = all.iter().take(FEW).map(remark).collect();
     let more = all.len().saturating_sub(FEW) as u64 + unnamed;
     if more > 0 {
         shown.push(format!("and {more} more"));

@@ -30,7 +30,7 @@ const HOOKS: &str = "it fetches hooks on its first run, and hooks that mend file
 const ITSELF: &str = "the file names Probity, and a check that runs Probity would run itself";
 
 /// `Cargo.toml`.
-pub(super) fn cargo(root: &Root, starter: &mut Starter) {
+pub(super) fn cargo(root: &Root, ignored: impl Fn(&str) -> bool, starter: &mut Starter) {
     const FILE: &str = "Cargo.toml";
     const LOCK: &str = "Cargo.lock";
     let Some(manifest) = toml(root, FILE, starter) else { return };
@@ -40,7 +40,7 @@ pub(super) fn cargo(root: &Root, starter: &mut Starter) {
         return;
     }
     let locked = has(root, LOCK);
-    let ignored = locked && starter.ignored.contains(LOCK);
+    let ignored = locked && ignored(LOCK);
     let with = |command: &[&'static str], all: &'static str, rest: &[&'static str]| {
         let all = workspace.then_some(all).into_iter();
         let locked = (locked && !ignored && command[1] != "fmt").then_some("--locked");

@@ -8,12 +8,8 @@ mod look;
 mod text;
 
 use crate::subject::beneath::Root;
-use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
-
-/// Files that say which versions are used, of which it matters whether a commit has them.
-const LOCKS: [&str; 1] = ["Cargo.lock"];
 
 /// What a first configuration of a folder would have.
 #[derive(Debug, Default)]
@@ -25,8 +21,6 @@ pub struct Starter {
     pub found: Vec<String>,
     /// What somebody has to know or to do before it works.
     pub notes: Vec<String>,
-    /// Names of files of the folder that version control ignores.
-    ignored: BTreeSet<&'static str>,
 }
 
 /// A command that the folder seems to be verified by.
@@ -48,9 +42,8 @@ impl Starter {
     /// `ignored` says whether version control ignores a file of it; only of files that would matter is it asked.
     pub fn of(folder: &Path, ignored: impl Fn(&str) -> bool) -> io::Result<Self> {
         let root = Root::open(folder)?;
-        let asked = LOCKS.into_iter().filter(|lock| look::has(&root, lock) && ignored(lock));
-        let mut starter = Self { ignored: asked.collect(), ..Self::default() };
-        ecosystems::cargo(&root, &mut starter);
+        let mut starter = Self::default();
+        ecosystems::cargo(&root, ignored, &mut starter);
         ecosystems::node(&root, &mut starter);
         ecosystems::python(&root, &mut starter);
         ecosystems::go(&root, &mut starter);
