@@ -108,3 +108,17 @@ fn strict_walls_make_no_difference_where_all_stand() {
     let expected = if doctor.code == Some(0) { Some(0) } else { Some(2) };
     assert_eq!(ran.code, expected, "{}\n{}{}", ran.stderr, doctor.stdout, doctor.stderr);
 }
+
+#[test]
+fn how_a_shell_started_it_makes_no_difference() {
+    // What runs in the background of a script has these ignored, and so have all that it starts.
+    let project = project();
+    let plain = project.run(&["doctor"]);
+    let ready = project.command(&["doctor"]);
+    let mut command = Command::new("sh");
+    command.args(["-c", "trap '' INT QUIT HUP TERM XCPU XFSZ ABRT; exec \"$0\" \"$@\""]);
+    command.arg(ready.get_program()).args(ready.get_args()).current_dir(project.root());
+    command.env_clear().envs(ready.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let ignored = project.ran(command);
+    assert_eq!((plain.code, plain.stdout), (ignored.code, ignored.stdout));
+}

@@ -312,8 +312,16 @@ mod calls {
                     return Ok("there may be core dumps".to_owned());
                 }
                 // A signal that leaves one and that the engine does not take for a guest's trap, to this very thread.
-                // SAFETY: takes no memory. What it leaves behind is for the parent to see.
-                unsafe { libc::raise(libc::SIGQUIT) };
+                // Who starts Probity in the background of a shell has it ignored, or blocks it, for all that follow.
+                // SAFETY: takes no memory but the set of this function. What it leaves behind is for the parent to see.
+                unsafe {
+                    let mut quit = std::mem::zeroed();
+                    libc::sigemptyset(&raw mut quit);
+                    libc::sigaddset(&raw mut quit, libc::SIGQUIT);
+                    libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const quit, std::ptr::null_mut());
+                    libc::signal(libc::SIGQUIT, libc::SIG_DFL);
+                    libc::raise(libc::SIGQUIT);
+                }
                 Ok("it lives".to_owned())
             }
             // Tried elsewhere. Were one forgotten there, it would not be said to be held.
