@@ -20,10 +20,10 @@ pub use sources::Sources;
 
 use crate::guest::Pack;
 use crate::model::{
-    CheckKind, CheckOutcome, Class, Digest, ErrorKind, Event, Exit, PackName, Passed, Record, RecordRow, Row, RunId,
-    RunOutcome, Secrets, Seen, Severity, SkipReason, Spec, Subject, Unnamed, UsedPack, VERDICT_SCHEMA, Verdict,
+    CheckKind, CheckOutcome, Class, Digest, ErrorKind, Event, Exit, PackName, Passed, Reaped, Record, RecordRow, Row,
+    RunId, RunOutcome, Secrets, Seen, Severity, SkipReason, Spec, Subject, Unnamed, UsedPack, VERDICT_SCHEMA, Verdict,
 };
-use crate::native::{Probes, Stop};
+use crate::native::{Probes, Stop, Supervisor};
 use crate::plan::{Base, Plan, Unit, Work};
 use crate::store::Logs;
 use crate::subject::{Over, Snapshot, SnapshotError, Specification, Workspace};
@@ -54,6 +54,8 @@ pub struct Surroundings<'a> {
     pub packs: &'a BTreeMap<PackName, Pack>,
     /// What is known of this machine, and how more is found out.
     pub capabilities: &'a Probes,
+    /// What watches over commands.
+    pub supervisor: &'a Supervisor,
     /// Where output goes.
     pub logs: &'a Logs,
     /// Probity's version and the engine's.
@@ -209,6 +211,7 @@ struct Done {
     exit: Option<Exit>,
     environment: Option<Passed>,
     message: Option<String>,
+    reaped: Reaped,
     log: Option<crate::model::Log>,
     stderr: Option<String>,
     fuel: Option<u64>,
@@ -248,6 +251,7 @@ fn finished(unit: &Unit, outcome: CheckOutcome, done: Done, elapsed: Duration) -
         exit: done.exit,
         message: done.message,
         environment: done.environment,
+        reaped: done.reaped,
         log: done.log,
         stderr: done.stderr,
         fuel: done.fuel,
