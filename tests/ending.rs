@@ -117,6 +117,17 @@ fn the_verdict_does_not_know_what_was_left_behind() {
 }
 
 #[test]
+fn nothing_of_probity_outlives_it() {
+    let project = project("cat /proc/$PPID/stat > ../keeper");
+    project.run(&["verify"]).exits(0);
+    let words = beside(&project, "keeper");
+    // The keeper and, as its parent, the supervisor: also not as dead ones that nobody took leave of.
+    for pid in [&words[0], &words[3]] {
+        assert!(!std::path::Path::new("/proc").join(pid).exists(), "{pid}");
+    }
+}
+
+#[test]
 fn names_of_programs_are_shown_without_harm() {
     let project = project("'../\x1b[31mred\u{202e}' 600 &\nwhile ! grep -q red /proc/$!/comm; do sleep 0.01; done");
     fs::copy(fs::canonicalize("/bin/sleep").unwrap(), project.outside().join("\x1b[31mred\u{202e}")).unwrap();

@@ -29,6 +29,7 @@ pub(super) fn verify(folder: &Path, options: &Verify, printer: &Printer) -> Resu
     let budget = Budget { patience: Patience::default(), clock: clock::now() };
     // From here on Ctrl-C ends the run in order, whatever it is at.
     let supervisor = prepare::supervisor()?;
+    let _supervised = Supervised(Arc::clone(&supervisor));
     let stops = listen(&budget.patience, &supervisor)?;
     let host = prepare::host()?;
     let user = prepare::user(printer)?;
@@ -110,6 +111,8 @@ pub(super) fn verify(folder: &Path, options: &Verify, printer: &Printer) -> Resu
             show(event, &mut running, &place, printer);
         }
     })?;
+    // It ends while the record is written.
+    supervisor.leave();
     let (record, trouble) = place.publish(record);
     let finished = Event::RunFinished { record: Box::new(record) };
     let Event::RunFinished { record } = &finished else { return Ok(70) };
@@ -122,6 +125,15 @@ pub(super) fn verify(folder: &Path, options: &Verify, printer: &Printer) -> Resu
         printer.error(&trouble);
     }
     Ok(record.verdict.outcome.exit_code())
+}
+
+/// Sees to it that the supervisor has ended when this process does, however that comes.
+struct Supervised(Arc<Supervisor>);
+
+impl Drop for Supervised {
+    fn drop(&mut self) {
+        self.0.end();
+    }
 }
 
 /// Starts to listen for signals. Each one asks the run to stop: the first in order, the second at once, and the third

@@ -21,7 +21,7 @@ use frame::{END, KILL, PAUSE, RESUME};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use std::collections::BTreeMap;
-use std::io::{self, IoSlice, Write as _};
+use std::io::{self, IoSlice, Read as _, Write as _};
 use std::mem::MaybeUninit;
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
@@ -32,6 +32,9 @@ use std::time::Duration;
 
 /// How long after its grace a keeper says at the latest what became of a command: it kills, and waits for what it killed.
 pub(super) const LAST: Duration = Duration::from_secs(10);
+
+/// How long a supervisor may take to end when all commands have: it has nothing to do any more.
+const FAREWELL: Duration = Duration::from_secs(2);
 
 /// The supervisor of a run, started when it is first needed.
 #[derive(Debug)]
@@ -64,6 +67,20 @@ impl Supervisor {
     /// Starts it ahead of need, so that nobody has to wait for it. Whoever needs it hears of an error.
     pub fn start(&self) {
         let _ = self.state().start(&self.program);
+    }
+
+    /// Lets it go: nothing is started any more, and it ends as soon as all has.
+    pub fn leave(&self) {
+        if let Some(process) = &self.state().process {
+            let _ = process.socket.shutdown(Shutdown::Write);
+        }
+    }
+
+    /// Lets it go, and waits until it has: by then nobody uses this program's file any more.
+    pub fn end(&self) {
+        let process = self.state().process.take();
+        // Nobody else has to wait for that.
+        drop(process);
     }
 
     /// Pauses everything that runs. It is done before this process can be stopped itself, or soon after.
@@ -154,9 +171,13 @@ fn command(program: &Path) -> Command {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It ends when its socket closes, and not later than what it has to end; nobody waits for that.
-        let _ = self.socket.shutdown(Shutdown::Both);
-        let _ = self.child.try_wait();
+        let _ = self.socket.shutdown(Shutdown::Write);
+        let _ = self.socket.set_read_timeout(Some(FAREWELL));
+        // It says nothing, so this is its end. One that takes longer has something to end that does not, and goes on with
+        // that by itself.
+        if let Ok(0) = self.socket.read(&mut [0]) {
+            let _ = self.child.wait();
+        }
     }
 }
 
