@@ -16,6 +16,7 @@ mod commands;
 mod configuration;
 mod delivery;
 mod dirty;
+mod ending;
 mod everywhere;
 mod git;
 mod hostile;

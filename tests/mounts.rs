@@ -650,6 +650,12 @@ fn a_claim_is_whatever_folder_the_caller_gives() {
     std::fs::create_dir(state.join("logs")).unwrap();
     let claim = run::Claim::new(&claim).unwrap();
     let stops = std::sync::mpsc::channel();
+    let supervisor = std::sync::Arc::new(native::Supervisor::new(env!("CARGO_BIN_EXE_probity").into()));
+    let place = native::Place {
+        folder: project.root(),
+        environment: native::Environment::new(),
+        supervisor: std::sync::Arc::clone(&supervisor),
+    };
     let around = run::Surroundings {
         run: name.clone(),
         workspace: &workspace,
@@ -658,7 +664,8 @@ fn a_claim_is_whatever_folder_the_caller_gives() {
         spec: None,
         claim: Some(&claim),
         packs: &[("p".parse().unwrap(), pack)].into(),
-        capabilities: &native::Probes::new(project.root(), native::Environment::new()),
+        capabilities: &native::Probes::new(place),
+        supervisor: &supervisor,
         logs: &store::Logs::create(&state, &name).unwrap(),
         engine: String::new(),
         host: String::new(),

@@ -145,7 +145,7 @@ fn a_process_that_is_killed_leaves_no_output_behind() {
     child.kill().unwrap();
     child.wait().unwrap();
     let pid = fs::read_to_string(project.path("pid")).unwrap();
-    assert!(std::process::Command::new("kill").args(["-KILL", pid.trim()]).status().unwrap().success());
+    crate::support::eventually("the end of the command", || !crate::support::alive(&pid));
     assert_eq!(holding(&project.outside(), VALUE), Vec::<PathBuf>::new());
 }
 

@@ -7,6 +7,7 @@
 //! ```text
 //! cli -> run, pack, store, report -> plan -> subject, guest, native, config -> model
 //! cli -> starter -> subject                  guest -> worker -> model
+//! cli, run, subject, guest, native -> system
 //! ```
 //!
 //! `docs/architecture.md` says what each module is for and what it must not do.

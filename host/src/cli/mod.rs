@@ -30,6 +30,10 @@ pub fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|word| word == "worker") {
         return ExitCode::from(u8::from(crate::worker::serve().is_err()));
     }
+    // What commands run below, in the same way.
+    if std::env::args_os().nth(1).is_some_and(|word| word == "supervise") {
+        return ExitCode::from(u8::from(crate::native::supervise().is_err()));
+    }
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => return printer::usage(&error),

@@ -10,7 +10,7 @@ use crate::config::{
 };
 use crate::guest::{Host, Pack, SchemaError, Walls, missing_walls};
 use crate::model::{CapabilityName, CheckId, Mount, PackName, Probe, Secrets};
-use crate::native::{self, Environment, Probes};
+use crate::native::{self, Environment, Place, Probes, Supervisor};
 use crate::pack::{self, SourceError};
 use crate::plan::{self, About, Request, Resolved};
 use crate::store::{self, TreeMemory};
@@ -21,6 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The configuration, and the folder that it is about.
 pub(super) struct Project {
@@ -194,9 +195,17 @@ pub(super) fn conditions<'a>(
 
 /// What loads packs: its guests run in processes of this very program.
 pub(super) fn host() -> Result<Host, CliError> {
-    let program = std::env::current_exe()
-        .map_err(|error| CliError::trouble(format!("the program's own file cannot be found: {error}")))?;
-    Ok(Host::new(program, system::compiled_folder().zip(system::key())))
+    Ok(Host::new(program()?, system::compiled_folder().zip(system::key())))
+}
+
+/// What watches over commands: a process of this very program, once there is a command.
+pub(super) fn supervisor() -> Result<Arc<Supervisor>, CliError> {
+    Ok(Arc::new(Supervisor::new(program()?)))
+}
+
+fn program() -> Result<PathBuf, CliError> {
+    std::env::current_exe()
+        .map_err(|error| CliError::trouble(format!("the program's own file cannot be found: {error}")))
 }
 
 /// Refuses to go on where a wall is missing that the scenario's logic checks would run behind. It comes before packs are
@@ -409,8 +418,9 @@ pub(super) fn environment(command: &Command) -> Environment {
 }
 
 /// What finds out about this machine: at the root, and with the environment of a check that declares none.
-pub(super) fn probes(workspace: &Workspace) -> Probes {
-    Probes::new(workspace.root.clone(), native::declared(std::env::vars_os(), &[], &[]))
+pub(super) fn probes(workspace: &Workspace, supervisor: &Arc<Supervisor>) -> Probes {
+    let environment = native::declared(std::env::vars_os(), &[], &[]);
+    Probes::new(Place { folder: workspace.root.clone(), environment, supervisor: Arc::clone(supervisor) })
 }
 
 /// Where records are, for commands that only look. The configuration is not needed, only its place.

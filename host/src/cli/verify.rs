@@ -6,14 +6,15 @@ use super::printer::Printer;
 use super::take::{Budget, Taken, take};
 use super::{baseline, prepare};
 use crate::model::{CheckId, CheckKind, Event, Record, RecordRow, RunId, RunOutcome};
-use crate::native::{Cut, Stop};
-use crate::plan::{self, About};
+use crate::native::{Cut, Stop, Supervisor};
+use crate::plan::{self, About, Work};
 use crate::report::Human;
 use crate::run::{self, Surroundings};
 use crate::store::{self, Logs, Store, state_folder};
 use crate::subject::{Patience, Workspace};
-use crate::system;
+use crate::system::{self, clock};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Instant;
 
@@ -24,10 +25,12 @@ const TAIL_LINES: usize = 20;
 const TAIL_BYTES: u64 = 16 << 10;
 
 pub(super) fn verify(folder: &Path, options: &Verify, printer: &Printer) -> Result<u8, CliError> {
-    let (started, clock) = (system::now(), Instant::now());
-    let budget = Budget { patience: Patience::default(), clock };
+    let (started, began) = (system::now(), Instant::now());
+    let budget = Budget { patience: Patience::default(), clock: clock::now() };
     // From here on Ctrl-C ends the run in order, whatever it is at.
-    let stops = listen(&budget.patience)?;
+    let supervisor = prepare::supervisor()?;
+    let _supervised = Supervised(Arc::clone(&supervisor));
+    let stops = listen(&budget.patience, &supervisor)?;
     let host = prepare::host()?;
     let user = prepare::user(printer)?;
     let taken = take(folder, options, &user, &budget, printer).map_err(|error| budget.judge(error))?;
@@ -53,7 +56,7 @@ pub(super) fn verify(folder: &Path, options: &Verify, printer: &Printer) -> Resu
         return Err(CliError::usage("`--changed` compares with a base, and there is none").hint(hint));
     }
     let branch = taken.branch()?;
-    let looked = Instant::now();
+    let looked = clock::now();
     let about = About {
         snapshot,
         base: base.as_ref(),
@@ -67,7 +70,7 @@ pub(super) fn verify(folder: &Path, options: &Verify, printer: &Printer) -> Resu
     if options.plan {
         return Ok(super::plan::show(&taken, scenario, about, &request, options.json, printer));
     }
-    let probes = prepare::probes(workspace);
+    let probes = prepare::probes(workspace, &supervisor);
     for (name, probe) in prepare::conditions(&project.config, &chosen, about) {
         let cut = Cut { deadline: budget.patience.deadline(), stops: (&stops.0, &stops.1) };
         probes.capability(name, probe, cut);
@@ -81,6 +84,9 @@ pub(super) fn verify(folder: &Path, options: &Verify, printer: &Printer) -> Resu
     let packs = prepare::packs(&taken, &chosen, &host, printer)?;
     let resolved = prepare::resolve(project, &chosen, &packs, printer)?;
     let plan = plan::plan(&project.config, scenario, about, &request, &resolved, prepare::environment);
+    if plan.units.iter().any(|unit| matches!(unit.work, Work::Command { .. })) {
+        supervisor.start();
+    }
     for name in secrets.too_short() {
         printer
             .note(&format!("note: the value of {name} is too short to be found in output, so it is not kept secret"));
@@ -89,7 +95,8 @@ pub(super) fn verify(folder: &Path, options: &Verify, printer: &Printer) -> Resu
     if let (None, Some(bytes), Some(memory)) = (&place.trouble, snapshot.remember(), prepare::memory(workspace)) {
         memory.keep(&bytes);
     }
-    let limit = plan.timeout.and_then(|timeout| clock.checked_add(timeout)?.checked_add(looked.elapsed()));
+    let looked = clock::now() - looked;
+    let limit = plan.timeout.and_then(|timeout| budget.clock.checked_add(timeout)?.checked_add(looked));
     budget.patience.until(limit);
     let around = Surroundings {
         run: place.run.clone(),
@@ -100,13 +107,14 @@ pub(super) fn verify(folder: &Path, options: &Verify, printer: &Printer) -> Resu
         claim: None,
         packs: &packs,
         capabilities: &probes,
+        supervisor: &supervisor,
         logs: &place.logs,
         engine: format!("probity {}, {}", env!("CARGO_PKG_VERSION"), crate::worker::engine_id()),
         host: system::host_name(),
         secrets,
         staged: options.staged,
         started,
-        clock,
+        clock: began,
     };
     let mut running = Vec::new();
     let record = run::execute(&plan, &around, (&stops.0, &stops.1), &mut |event| {
@@ -114,6 +122,8 @@ pub(super) fn verify(folder: &Path, options: &Verify, printer: &Printer) -> Resu
             show(event, &mut running, &place, printer);
         }
     })?;
+    // It ends while the record is written.
+    supervisor.leave();
     let (record, trouble) = place.publish(record);
     let finished = Event::RunFinished { record: Box::new(record) };
     let Event::RunFinished { record } = &finished else { return Ok(70) };
@@ -128,18 +138,40 @@ pub(super) fn verify(folder: &Path, options: &Verify, printer: &Printer) -> Resu
     Ok(record.verdict.outcome.exit_code())
 }
 
-/// Starts to listen for signals. Each one asks the run to stop; the third ends this process at once.
-fn listen(patience: &Patience) -> Result<(Sender<Stop>, Receiver<Stop>), CliError> {
-    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+/// Sees to it that the supervisor has ended when this process does, however that comes.
+struct Supervised(Arc<Supervisor>);
+
+impl Drop for Supervised {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+/// Starts to listen for signals. Each one asks the run to stop: the first in order, the second at once, and the third
+/// ends this process where it is. A pause is one of all that runs.
+fn listen(patience: &Patience, supervisor: &Arc<Supervisor>) -> Result<(Sender<Stop>, Receiver<Stop>), CliError> {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP};
     let (sender, receiver) = std::sync::mpsc::channel();
-    let mut signals = signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGTERM])
+    let mut signals = signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGTERM, SIGTSTP])
         .map_err(|error| CliError::trouble(format!("cannot listen for signals: {error}")))?;
-    let (stop, patience) = (sender.clone(), patience.clone());
+    let (stop, patience, supervisor) = (sender.clone(), patience.clone(), Arc::clone(supervisor));
     std::thread::spawn(move || {
-        for (count, _) in signals.forever().enumerate() {
+        let mut count = 0;
+        for signal in signals.forever() {
+            if signal == SIGTSTP {
+                // In this order: time that is told stands still for as long as anything may.
+                clock::pause();
+                supervisor.pause();
+                // This returns when somebody lets the process go on.
+                let _ = signal_hook::low_level::emulate_default_handler(SIGTSTP);
+                supervisor.resume();
+                clock::resume();
+                continue;
+            }
+            count += 1;
             patience.stop();
             let _ = stop.send(Stop::Interrupted);
-            if count >= 2 {
+            if count > 2 {
                 let _ = signal_hook::low_level::emulate_default_handler(SIGTERM);
             }
         }

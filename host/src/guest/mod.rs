@@ -23,6 +23,7 @@ pub use run::{CheckResult, CheckRun, Job};
 pub use trial::{Saw, Trial, Tried};
 
 use crate::model::{Digest, PackInfo};
+use crate::system::clock;
 use crate::worker::{Ask, Engine, Inspection, Say, caps};
 use artefact::Cache;
 use idle::Idle;
@@ -30,7 +31,7 @@ use process::{Lost, Patience, Worker};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Fuel for `describe`, which only lists what is in the pack: a tenth of what a check may use.
 const DESCRIBE_FUEL: u64 = 1_000_000_000;
@@ -141,7 +142,7 @@ impl Host {
 }
 
 fn patience(time: Duration) -> Patience<'static> {
-    Patience { deadline: Some(Instant::now() + time), cancelled: None }
+    Patience { deadline: Some(clock::now() + time), cancelled: None }
 }
 
 fn lost(what: &str, lost: &Lost) -> LoadError {

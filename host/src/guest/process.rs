@@ -4,6 +4,7 @@
 //! believed in nothing.
 
 use super::inbox::Inbox;
+use crate::system::clock;
 use crate::worker::{Ask, LoadError, Say, Walls, write_bytes, write_message};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_setfl};
@@ -94,15 +95,15 @@ impl Worker {
     /// Starts one that runs guests of compiled code, and waits until its walls stand.
     pub(super) fn load(program: &Path, code: &[u8]) -> Result<Self, LoadError> {
         let trouble = |error: &dyn std::fmt::Display| LoadError::Engine(format!("a worker cannot be started: {error}"));
-        let clock = Instant::now();
+        let began = Instant::now();
         let mut worker = Self::start(program).map_err(|error| trouble(&error))?;
-        let patience = Patience { deadline: Some(Instant::now() + Duration::from_mins(1)), cancelled: None };
+        let patience = Patience { deadline: Some(clock::now() + Duration::from_mins(1)), cancelled: None };
         let asked = worker.ask(&Ask::Load, patience).and_then(|()| worker.give(code, patience));
         asked.map_err(|error| trouble(&error))?;
         match worker.hear(patience) {
             Ok(Say::Loaded(Ok(walls))) => {
                 worker.walls = walls;
-                tracing::debug!(code = code.len(), elapsed = ?clock.elapsed(), "worker ready");
+                tracing::debug!(code = code.len(), elapsed = ?began.elapsed(), "worker ready");
                 Ok(worker)
             }
             Ok(Say::Loaded(Err(error))) => Err(error),
@@ -278,7 +279,7 @@ impl Patience<'_> {
             if self.cancelled.is_some_and(|cancelled| cancelled.load(Ordering::Relaxed)) {
                 return Err(Lost::Cancelled);
             }
-            let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            let left = self.deadline.map(|deadline| deadline.saturating_duration_since(clock::now()));
             if left == Some(Duration::ZERO) {
                 return Err(Lost::TimedOut);
             }
@@ -320,7 +321,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = std::env::var("PATH").unwrap_or_default();
         let mut worker = worker(folder.path(), &format!("PATH='{path}'; head -c 3000000 /dev/zero; cat > /dev/null"));
-        let patience = Patience { deadline: Some(Instant::now() + Duration::from_mins(1)), cancelled: None };
+        let patience = Patience { deadline: Some(clock::now() + Duration::from_mins(1)), cancelled: None };
         worker.give(&vec![0; 3 << 20], patience).unwrap_or_else(|error| panic!("{error}"));
         let heard = worker.hear(patience);
         assert_eq!(heard.unwrap_err().to_string(), "it says what is not understood");
@@ -330,7 +331,7 @@ mod tests {
     fn a_worker_that_closes_its_output_is_ended_whoever_waits_for_it() {
         let folder = tempfile::tempdir().unwrap();
         let mut worker = worker(folder.path(), "exec 1>&-; while :; do :; done");
-        let patience = Patience { deadline: Some(Instant::now() + Duration::from_mins(1)), cancelled: None };
+        let patience = Patience { deadline: Some(clock::now() + Duration::from_mins(1)), cancelled: None };
         let given = worker.give(&vec![0; 3 << 20], patience);
         assert_eq!(given.unwrap_err().to_string(), "it was ended by signal 9");
     }

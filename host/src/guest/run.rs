@@ -8,6 +8,7 @@ use super::{GuestError, Limits, LoadError, Pack, Place as Seats, View, Walls};
 use crate::model::{
     Change, CheckInfo, Context, Digest, Encoder, Entry, ErrorKind, Mount, Observation, Refusal, Report, Request, Scope,
 };
+use crate::system::clock;
 use crate::worker::Ask;
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicBool;
@@ -227,7 +228,7 @@ impl Job<'_> {
 
     /// Until when one call may take.
     pub(super) fn patience(&self) -> Patience<'_> {
-        let wall = Instant::now() + self.limits.wall;
+        let wall = clock::now() + self.limits.wall;
         Patience {
             deadline: Some(self.deadline.map_or(wall, |deadline| deadline.min(wall))),
             cancelled: self.cancelled,

@@ -13,6 +13,7 @@ mod form;
 mod id;
 mod observation;
 mod outcome;
+mod reaped;
 mod secrets;
 mod verdict;
 
@@ -28,6 +29,7 @@ pub use form::{MAX_INTEGER, id_form, line_form, unique_ids};
 pub use id::{CapabilityName, CheckId, IdError, PackName, RunId, ScenarioName};
 pub use observation::{Observation, Step, observations_digest};
 pub use outcome::{CheckOutcome, Class, Deselected, ErrorKind, RunOutcome, SkipReason};
+pub use reaped::Reaped;
 pub use secrets::{Concealer, Secrets};
 pub use verdict::{
     CheckKind, EnvironmentMode, Exit, Log, NamedBase, Passed, PlanRow, Record, RecordRow, Remark, Row, Seen, Spec,

@@ -5,8 +5,8 @@
 //! has a digest of its own: comparing two runs compares verdicts, checking a store checks records.
 
 use super::{
-    CanonicalError, Capability, CheckId, CheckOutcome, Class, Context, Deselected, Digest, Finding, PackName, RunId,
-    RunOutcome, ScenarioName, Severity, to_canonical,
+    CanonicalError, Capability, CheckId, CheckOutcome, Class, Context, Deselected, Digest, Finding, PackName, Reaped,
+    RunId, RunOutcome, ScenarioName, Severity, to_canonical,
 };
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -219,6 +219,9 @@ pub struct RecordRow {
     /// What a command was passed of the environment. Absent for what was not started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment: Option<Passed>,
+    /// What had to be ended with a command. Absent where that was nothing.
+    #[serde(default, skip_serializing_if = "Reaped::is_empty")]
+    pub reaped: Reaped,
     /// A command's combined output.
     pub log: Option<Log>,
     /// What a guest wrote to its standard error, bounded; kept for errors only.

@@ -2,9 +2,10 @@
 //!
 //! Must not: decide what follows from an answer, or keep what a probe writes.
 
-use super::process::wait;
-use super::{Ending, Environment, Job, Stop, run};
+use super::process::{ticket, wait};
+use super::{Ending, Environment, Job, Stop, Supervisor, run};
 use crate::model::{Capability, CapabilityName, Exit, Probe, State, Version};
+use crate::system::clock;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -12,8 +13,7 @@ use std::io::{self, Read};
 use std::net::ToSocketAddrs;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -30,10 +30,20 @@ const LAST_WORDS: Duration = Duration::from_millis(500);
 /// What probes get to see, and what they told so far.
 #[derive(Debug)]
 pub struct Probes {
-    folder: PathBuf,
-    environment: Environment,
+    place: Place,
     /// Held while something is found out, so that nothing is found out twice at once.
     known: Mutex<BTreeMap<CapabilityName, Capability>>,
+}
+
+/// Where probes run.
+#[derive(Debug)]
+pub struct Place {
+    /// The working directory.
+    pub folder: PathBuf,
+    /// All that they see of the environment.
+    pub environment: Environment,
+    /// What watches over those that are commands.
+    pub supervisor: Arc<Supervisor>,
 }
 
 /// What ends a probe before its own time: the moment when the whole run has to be done, and signals.
@@ -57,9 +67,9 @@ impl Cut<'_> {
 }
 
 impl Probes {
-    /// Nothing is known yet. Probes run in `folder` and see `environment`.
-    pub fn new(folder: PathBuf, environment: Environment) -> Self {
-        Self { folder, environment, known: Mutex::default() }
+    /// Nothing is known yet.
+    pub fn new(place: Place) -> Self {
+        Self { place, known: Mutex::default() }
     }
 
     /// What is known of a capability. It is found out when somebody asks first; the same name is always about the same
@@ -69,7 +79,7 @@ impl Probes {
         if let Some(capability) = known.get(name) {
             return capability.clone();
         }
-        let (state, why) = self::probe(probe, &self.folder, &self.environment, cut);
+        let (state, why) = self::probe(probe, &self.place, cut);
         tracing::debug!(%name, %state, why, "probed");
         let capability = Capability { name: name.clone(), state, why };
         // What was cut short says nothing of this machine, and a check beside the one that asked may go on.
@@ -87,11 +97,11 @@ impl Probes {
 }
 
 /// Finds out one thing, and what makes it so where there is something to say.
-pub fn probe(probe: &Probe, folder: &PathBuf, environment: &Environment, cut: Cut<'_>) -> (State, Option<String>) {
+pub fn probe(probe: &Probe, place: &Place, cut: Cut<'_>) -> (State, Option<String>) {
     match probe {
         Probe::Command { argv, timeout } => {
             let log = File::options().write(true).open("/dev/null");
-            match log.map(|log| start(argv, folder, environment, log, *timeout, cut)) {
+            match log.map(|log| start(argv, place, log, *timeout, cut)) {
                 Ok(Ending::Exited(Exit::Code(0))) => (State::Present, None),
                 Ok(Ending::Exited(Exit::Code(code))) => (State::Absent, Some(format!("the probe ended with {code}"))),
                 Ok(ending) => (State::Unknown, Some(unfinished("the probe", &argv[0], &ending, *timeout))),
@@ -99,13 +109,13 @@ pub fn probe(probe: &Probe, folder: &PathBuf, environment: &Environment, cut: Cu
             }
         }
         Probe::Program { program, at_least, timeout } => {
-            if !is_there(program, folder, environment) {
+            if !is_there(program, place) {
                 let looked = if program.contains('/') { "" } else { " in PATH" };
                 return (State::Absent, Some(format!("there is no program `{program}`{looked}")));
             }
             match at_least {
                 None => (State::Present, None),
-                Some(least) => version(program, least, folder, environment, *timeout, cut),
+                Some(least) => version(program, least, place, *timeout, cut),
             }
         }
         Probe::Resolves { host, timeout } => resolves(host, *timeout, cut),
@@ -114,16 +124,12 @@ pub fn probe(probe: &Probe, folder: &PathBuf, environment: &Environment, cut: Cu
     }
 }
 
-fn start(
-    argv: &[String],
-    folder: &PathBuf,
-    environment: &Environment,
-    log: File,
-    timeout: Duration,
-    cut: Cut<'_>,
-) -> Ending {
+fn start(argv: &[String], place: &Place, log: File, timeout: Duration, cut: Cut<'_>) -> Ending {
+    let Place { folder, environment, supervisor } = place;
     let deadline = until(timeout, cut);
-    let ending = run(Job { argv, folder, environment, log, deadline, grace: GRACE }, cut.stops.0, cut.stops.1);
+    let job = Job { argv, folder, environment, log, deadline, grace: GRACE };
+    // What a probe leaves behind says nothing of this machine.
+    let (ending, _) = run(job, supervisor, cut.stops.0, cut.stops.1);
     if let Ending::Interrupted(_) = ending {
         let _ = cut.stops.0.send(Stop::Interrupted);
     }
@@ -131,7 +137,7 @@ fn start(
 }
 
 fn until(timeout: Duration, cut: Cut<'_>) -> Option<Instant> {
-    [Instant::now().checked_add(timeout), cut.deadline].into_iter().flatten().min()
+    [clock::now().checked_add(timeout), cut.deadline].into_iter().flatten().min()
 }
 
 /// Why an ending says nothing of what was to be found out.
@@ -142,28 +148,23 @@ fn unfinished(what: &str, program: &str, ending: &Ending, timeout: Duration) -> 
         Ending::TimedOut(_) => format!("{what} did not end within {timeout:?}"),
         Ending::Interrupted(_) => format!("{what} was interrupted"),
         Ending::NotStarted(error) => format!("`{program}` cannot be started: {error}"),
+        Ending::Lost(why) => format!("{what} is lost: {why}"),
     }
 }
 
 /// Whether there is a file of this name that may be executed, where a command would be looked for.
-fn is_there(program: &str, folder: &Path, environment: &Environment) -> bool {
+fn is_there(program: &str, place: &Place) -> bool {
+    let Place { folder, environment, .. } = place;
     let executable =
         |path: PathBuf| path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0);
     if program.contains('/') {
         return executable(folder.join(program));
     }
     let path = environment.get(OsStr::new("PATH")).map(OsString::as_os_str).unwrap_or_default();
-    std::env::split_paths(path).any(|place| executable(folder.join(place).join(program)))
+    std::env::split_paths(path).any(|entry| executable(folder.join(entry).join(program)))
 }
 
-fn version(
-    program: &str,
-    least: &Version,
-    folder: &PathBuf,
-    environment: &Environment,
-    timeout: Duration,
-    cut: Cut<'_>,
-) -> (State, Option<String>) {
+fn version(program: &str, least: &Version, place: &Place, timeout: Duration, cut: Cut<'_>) -> (State, Option<String>) {
     let argv = [program.to_owned(), "--version".to_owned()];
     let what = format!("`{program} --version`");
     let (reader, writer) = match io::pipe() {
@@ -171,7 +172,7 @@ fn version(
         Err(error) => return (State::Unknown, Some(format!("there is no pipe for {what}: {error}"))),
     };
     let said = listen(reader);
-    match start(&argv, folder, environment, File::from(OwnedFd::from(writer)), timeout, cut) {
+    match start(&argv, place, File::from(OwnedFd::from(writer)), timeout, cut) {
         Ending::Exited(Exit::Code(0)) => {}
         ending => return (State::Unknown, Some(unfinished(&what, program, &ending, timeout))),
     }
@@ -216,9 +217,7 @@ fn listen(mut pipe: io::PipeReader) -> Said {
 
 /// Looks a name up on a thread of its own, since nothing can end a look-up: one that takes too long is left alone.
 fn resolves(host: &str, timeout: Duration, cut: Cut<'_>) -> (State, Option<String>) {
-    /// Names for what is waited for, in place of the ids of processes, which are above zero.
-    static LAST: AtomicI32 = AtomicI32::new(0);
-    let id = LAST.fetch_sub(1, Ordering::Relaxed).wrapping_sub(1);
+    let id = ticket();
     let (sender, found) = channel();
     let (ended, name) = (cut.stops.0.clone(), host.to_owned());
     std::thread::spawn(move || {
@@ -244,6 +243,7 @@ fn resolves(host: &str, timeout: Duration, cut: Cut<'_>) -> (State, Option<Strin
 mod tests {
     use super::*;
     use crate::native::declared;
+    use crate::native::supervisor::tests::supervisor;
 
     const TEN: Duration = Duration::from_secs(10);
 
@@ -252,10 +252,13 @@ mod tests {
     }
 
     fn probed(folder: &tempfile::TempDir, probe: &Probe) -> (State, Option<String>) {
-        let environment = declared(std::env::vars_os(), &[], &[]);
         let stops = channel();
-        let cut = Cut { deadline: None, stops: (&stops.0, &stops.1) };
-        super::probe(probe, &folder.path().to_owned(), &environment, cut)
+        super::probe(probe, &place(folder), Cut { deadline: None, stops: (&stops.0, &stops.1) })
+    }
+
+    fn place(folder: &tempfile::TempDir) -> Place {
+        let environment = declared(std::env::vars_os(), &[], &[]);
+        Place { folder: folder.path().to_owned(), environment, supervisor: Arc::new(supervisor()) }
     }
 
     fn command(argv: &[&str], timeout: Duration) -> Probe {
@@ -322,7 +325,7 @@ mod tests {
         assert_eq!(of("echo 2.0; exit 1", "1"), (State::Unknown, "`./tool --version` ended with 1".to_owned()));
         assert_eq!(of("echo 2.0; yes | head -c 1000000", "1").0, State::Present, "a flood is not kept");
         let left = "echo 2.0; setsid sh -c 'touch started; exec sleep 5' & while [ ! -e started ]; do sleep 0.01; done";
-        assert_eq!(of(left, "1").1, "version 2.0", "and nobody waits for what it left behind");
+        assert_eq!(of(left, "1").1, "version 2.0", "and what it left behind is ended");
     }
 
     #[test]
@@ -346,8 +349,7 @@ mod tests {
     #[test]
     fn nothing_is_found_out_twice() {
         let folder = folder();
-        let environment = declared(std::env::vars_os(), &[], &[]);
-        let probes = Probes::new(folder.path().to_owned(), environment);
+        let probes = Probes::new(place(&folder));
         let stops = channel();
         let cut = Cut { deadline: None, stops: (&stops.0, &stops.1) };
         let probe = command(&["sh", "-c", "echo >> asked"], TEN);
@@ -363,12 +365,11 @@ mod tests {
     #[test]
     fn a_signal_ends_a_probe_and_is_there_for_whoever_listens_next() {
         let folder = folder();
-        let environment = declared(std::env::vars_os(), &[], &[]);
         for probe in [command(&["sleep", "600"], TEN), program("sleep", Some("1"))] {
             let stops = channel();
             stops.0.send(Stop::Interrupted).unwrap();
             let cut = Cut { deadline: None, stops: (&stops.0, &stops.1) };
-            let (state, why) = super::probe(&probe, &folder.path().to_owned(), &environment, cut);
+            let (state, why) = super::probe(&probe, &place(&folder), cut);
             assert_eq!(state, State::Unknown, "{why:?}");
             assert!(stops.1.try_iter().any(|stop| stop == Stop::Interrupted));
         }

@@ -2,8 +2,8 @@
 
 use super::escape;
 use crate::model::{
-    CheckOutcome, Deselected, ErrorKind, Event, Exit, Finding, Record, RecordRow, Remark, Row, RunId, RunOutcome,
-    Severity, SkipReason,
+    CheckOutcome, Deselected, ErrorKind, Event, Exit, Finding, Reaped, Record, RecordRow, Remark, Row, RunId,
+    RunOutcome, Severity, SkipReason,
 };
 use anstyle::{AnsiColor, Style as Ansi};
 use std::fmt::Write as _;
@@ -19,6 +19,9 @@ pub enum Style {
     /// With colours.
     Colour,
 }
+
+/// Programs shown that were ended with a command.
+const SHOWN_REAPED: usize = 8;
 
 /// Turns events into lines.
 #[derive(Debug, Clone)]
@@ -89,6 +92,13 @@ impl Human {
             for line in message.lines() {
                 let _ = writeln!(text, "    {}", escape(line));
             }
+        }
+        if !record.reaped.is_empty() {
+            let _ = writeln!(
+                text,
+                "    {}",
+                self.paint(Ansi::new().dimmed(), &format!("ended with it: {}", reaped(&record.reaped)))
+            );
         }
         // What is known is counted, so that what is new is seen; who asks for all gets all.
         let all = self.shown == usize::MAX;
@@ -389,4 +399,17 @@ fn counts(rows: &[Row]) -> String {
 
 fn seconds(milliseconds: u64) -> String {
     format!("{}.{:03}s", milliseconds / 1000, milliseconds % 1000)
+}
+
+/// `2 sleep, node`: programs that were ended with a command, and how many processes of each.
+fn reaped(reaped: &Reaped) -> String {
+    let shown = reaped.programs.iter().take(SHOWN_REAPED);
+    let mut words: Vec<String> = shown
+        .map(|(program, count)| if *count == 1 { escape(program) } else { format!("{count} {}", escape(program)) })
+        .collect();
+    let more = reaped.programs.iter().skip(SHOWN_REAPED).map(|(_, count)| count).sum::<u64>() + reaped.unnamed;
+    if more > 0 {
+        words.push(format!("{more} more"));
+    }
+    words.join(", ")
 }

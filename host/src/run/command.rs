@@ -1,10 +1,11 @@
 //! Command checks: a process for each call, what became of it, and its output in a file.
 
 use super::{Done, Runner, Stopped, results};
-use crate::model::{CheckOutcome, ErrorKind, Exit};
+use crate::model::{CheckOutcome, ErrorKind, Exit, Reaped};
 use crate::native::{self, Ending, Environment, Job, RESULT_VARIABLE, ResultFile};
 use crate::plan::{Unit, Work};
-use std::time::{Duration, Instant};
+use crate::system::clock;
+use std::time::Duration;
 
 /// How long a command may take to end once it was asked to.
 const GRACE: Duration = Duration::from_secs(2);
@@ -26,7 +27,7 @@ impl Runner<'_> {
             Ok(kept) => kept,
             Err(error) => return host(format!("cannot keep its output: {error}")),
         };
-        let own = unit.timeout.map(|timeout| Instant::now() + timeout);
+        let own = unit.timeout.map(|timeout| clock::now() + timeout);
         let deadline = [own, self.shared.deadline].into_iter().flatten().min();
         let folder = &self.shared.around.workspace.root;
         let list = match self.listed(unit, argv, files) {
@@ -35,6 +36,7 @@ impl Runner<'_> {
         };
         let mut ending = Ending::Exited(Exit::Code(0));
         let mut judged = Vec::new();
+        let mut reaped = Reaped::default();
         for argv in native::files::calls(argv, files, &list, environment) {
             let log = match log.try_clone() {
                 Ok(log) => log,
@@ -47,7 +49,9 @@ impl Runner<'_> {
             let mut environment = environment.clone();
             environment.insert(RESULT_VARIABLE.into(), result.path().into());
             let job = Job { argv: &argv, folder, environment: &environment, log, deadline, grace: GRACE };
-            ending = native::run(job, &self.stops.0, &self.stops.1);
+            let ended = native::run(job, self.shared.around.supervisor, &self.stops.0, &self.stops.1);
+            ending = ended.0;
+            reaped = reaped.and(ended.1);
             let Ending::Exited(exit) = ending else { break };
             let mut one = Done { exit: Some(exit), ..Done::default() };
             let outcome = results::judge(
@@ -65,7 +69,7 @@ impl Runner<'_> {
             Ok(log) => log,
             Err(error) => return host(format!("cannot keep its output: {error}")),
         };
-        let mut done = Done { log: Some(log), environment: Some(passed.clone()), ..Done::default() };
+        let mut done = Done { log: Some(log), environment: Some(passed.clone()), reaped, ..Done::default() };
         let outcome = match ending {
             Ending::Exited(_) => results::together(judged, &mut done),
             Ending::TimedOut(exit) => {
@@ -82,6 +86,10 @@ impl Runner<'_> {
                 done.exit = Some(exit);
                 self.stopped = Some(Stopped::Signal);
                 CheckOutcome::Interrupted
+            }
+            Ending::Lost(why) => {
+                done.message = Some(why);
+                CheckOutcome::Error(ErrorKind::Host)
             }
             Ending::NotStarted(error) => {
                 done.log = None;

@@ -218,7 +218,6 @@ struct End {
 impl Drop for End {
     fn drop(&mut self) {
         let _ = self.ends.send(self.place);
-        // No process has the id 0.
         let _ = self.wake.send(Stop::Ended(0));
     }
 }

@@ -8,6 +8,7 @@ use crate::model::{
 };
 use crate::native::Stop;
 use crate::plan::{Dark, Grant, SaidBy, Unit, Work};
+use crate::system::clock;
 use crate::worker::{CONTRACT_VERSION, View, engine_id};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,7 +36,7 @@ impl Runner<'_> {
             Ok(view) => view,
             Err(error) => return trouble(ErrorKind::Host, &error),
         };
-        let own = unit.timeout.map(|timeout| Instant::now() + timeout);
+        let own = unit.timeout.map(|timeout| clock::now() + timeout);
         let deadline = [own, self.shared.deadline].into_iter().flatten().min();
         let timeout = unit.timeout;
         let asked = Asked { pack, check, config, grant, limits, said_by, severities, timeout, deadline };
@@ -105,7 +106,7 @@ impl Runner<'_> {
                 Err(outcome)
             }
             CheckResult::TimedOut => {
-                if self.shared.deadline.is_some_and(|budget| budget <= Instant::now()) {
+                if self.shared.deadline.is_some_and(|budget| budget <= clock::now()) {
                     self.out_of_budget(&mut done);
                 } else {
                     let limit = timeout.unwrap_or(limits.wall).min(limits.wall);

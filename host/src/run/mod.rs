@@ -20,11 +20,11 @@ pub use sources::Sources;
 
 use crate::guest::Pack;
 use crate::model::{
-    CheckInfo, CheckKind, CheckOutcome, Class, Digest, ErrorKind, Event, Exit, NamedBase, PackName, Passed, Record,
+    CheckInfo, CheckKind, CheckOutcome, Class, Digest, ErrorKind, Event, Exit, NamedBase, PackName, Passed, Reaped, Record,
     RecordRow, Row, RunId, RunOutcome, Secrets, Seen, Severity, SkipReason, Spec, Subject, Unnamed, UsedPack,
     VERDICT_SCHEMA, Verdict,
 };
-use crate::native::{Probes, Stop};
+use crate::native::{Probes, Stop, Supervisor};
 use crate::plan::{Base, Dark, Plan, Unit, Work};
 use crate::store::Logs;
 use crate::subject::{Over, Snapshot, SnapshotError, Specification, Workspace};
@@ -55,6 +55,8 @@ pub struct Surroundings<'a> {
     pub packs: &'a BTreeMap<PackName, Pack>,
     /// What is known of this machine, and how more is found out.
     pub capabilities: &'a Probes,
+    /// What watches over commands.
+    pub supervisor: &'a Supervisor,
     /// Where output goes.
     pub logs: &'a Logs,
     /// Probity's version and the engine's.
@@ -234,6 +236,7 @@ struct Done {
     exit: Option<Exit>,
     environment: Option<Passed>,
     message: Option<String>,
+    reaped: Reaped,
     log: Option<crate::model::Log>,
     stderr: Option<String>,
     fuel: Option<u64>,
@@ -278,6 +281,7 @@ fn finished(unit: &Unit, outcome: CheckOutcome, done: Done, elapsed: Duration) -
         exit: done.exit,
         message: done.message,
         environment: done.environment,
+        reaped: done.reaped,
         log: done.log,
         stderr: done.stderr,
         fuel: done.fuel,

@@ -4,8 +4,8 @@ use super::{Done, Runner, Stopped};
 use crate::model::{Capability, CheckOutcome, ErrorKind, State};
 use crate::native::Cut;
 use crate::plan::Unit;
+use crate::system::clock;
 use std::fmt::Write as _;
-use std::time::Instant;
 
 impl Runner<'_> {
     /// What becomes of a check that needs what is not there, or what nobody can say is there. None where nothing is
@@ -20,7 +20,7 @@ impl Runner<'_> {
             if self.interrupted() {
                 return Some((Stopped::Signal.outcome(), Done::default()));
             }
-            if self.shared.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+            if self.shared.deadline.is_some_and(|deadline| deadline <= clock::now()) {
                 let mut done = Done::default();
                 self.out_of_budget(&mut done);
                 return Some((Stopped::Budget.outcome(), done));

@@ -133,6 +133,7 @@ pub(super) fn conceal(secrets: &Secrets, done: &mut Done) {
     }
     let conceal = |text: &mut String| *text = secrets.conceal(text);
     done.message.iter_mut().for_each(conceal);
+    done.reaped = std::mem::take(&mut done.reaped).renamed(|name| secrets.conceal(name));
     for finding in &mut done.report.findings {
         conceal(&mut finding.rule);
         conceal(&mut finding.message);

@@ -13,6 +13,7 @@ use super::conversion::ATTRIBUTES;
 use super::history;
 use super::id::ObjectId;
 use super::patience::Patience;
+use crate::system::clock;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io::{self, Read, Write};
@@ -565,11 +566,11 @@ fn call_with(place: Place<'_>, command: &'static str, arguments: &[&str], input:
             let _ = sender.send(());
             result.map(|_| bytes)
         });
-        let started = Instant::now();
+        let (started, began) = (Instant::now(), clock::now());
         let (mut late, mut over) = (false, Ok(()));
         // A reader that went is one that has ended.
         while !late && over.is_ok() && done.recv_timeout(SLICE) == Err(RecvTimeoutError::Timeout) {
-            (late, over) = (started.elapsed() >= TIME_LIMIT, place.patience.check());
+            (late, over) = (clock::now() - began >= TIME_LIMIT, place.patience.check());
         }
         if late || over.is_err() {
             let _ = child.kill();

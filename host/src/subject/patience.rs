@@ -1,6 +1,7 @@
 //! How long whoever asked is willing to wait: until a moment, and until somebody says stop. Shared by everything that
 //! can take long before and after checks run.
 
+use crate::system::clock;
 use std::fmt;
 use std::io::{self, Read};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -58,7 +59,7 @@ impl Patience {
         if self.0.stopped.load(Ordering::Relaxed) {
             return Some(Over::Stopped);
         }
-        self.deadline().is_some_and(|until| until <= Instant::now()).then_some(Over::Late)
+        self.deadline().is_some_and(|until| until <= clock::now()).then_some(Over::Late)
     }
 
     /// Reads as long as it lasts.

@@ -2,6 +2,8 @@
 //!
 //! Must not: decide anything.
 
+pub mod clock;
+
 use std::fs::OpenOptions;
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};

@@ -4,10 +4,10 @@ use super::super::blob::ObjectHash;
 use super::super::id::ObjectId;
 use super::super::patience::Patience;
 use super::{GitError, SLICE, TIME_LIMIT, shown};
+use crate::system::clock;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, BufRead as _, BufReader, Read, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::time::Instant;
 
 const COMMAND: &str = "cat-file";
 
@@ -31,12 +31,12 @@ struct Patient {
 
 impl Read for Patient {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let started = Instant::now();
+        let started = clock::now();
         let slice = Timespec { tv_sec: 0, tv_nsec: SLICE.subsec_nanos().into() };
         loop {
             self.patience.check()?;
             match poll(&mut [PollFd::new(&self.output, PollFlags::IN)], Some(&slice)) {
-                Ok(0) if started.elapsed() >= TIME_LIMIT => return Err(io::ErrorKind::TimedOut.into()),
+                Ok(0) if clock::now() - started >= TIME_LIMIT => return Err(io::ErrorKind::TimedOut.into()),
                 Ok(0) | Err(rustix::io::Errno::INTR) => {}
                 Ok(_) => return self.output.read(buffer),
                 Err(error) => return Err(error.into()),
