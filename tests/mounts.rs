@@ -514,8 +514,7 @@ fn a_claim_is_whatever_folder_the_caller_gives() {
     let scenario = config.scenario("default").unwrap();
     let plan =
         plan::plan(&config, scenario, about, &plan::Request::default(), &[(id, resolved)].into(), |_| unreachable!());
-    let (state, name) = (project.outside(), store::new_run_id().unwrap());
-    std::fs::create_dir(state.join("logs")).unwrap();
+    let (state, name) = (store::State::at(&project.outside()).unwrap(), store::new_run_id().unwrap());
     let claim = run::Claim::new(&claim).unwrap();
     let stops = std::sync::mpsc::channel();
     let around = run::Surroundings {
