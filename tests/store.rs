@@ -415,6 +415,38 @@ fn a_log_folder_that_becomes_a_link_is_never_written_through() {
 }
 
 #[test]
+fn a_working_directory_that_is_deleted_under_the_run_makes_it_stale() {
+    let config = "[verify]\ncommands = [[\"sh\", \"-c\", \"rm -rf \\\"$PWD\\\"\"]]\n";
+    // Where the records were in it, there is nothing to record in.
+    let ran = Project::with(config).run(&["verify"]).exits(1);
+    assert!(ran.stdout.contains("\nerror: 1 passed in "), "{}", ran.stdout);
+    assert!(ran.stderr.contains("the verdict could not be recorded"), "{}", ran.stderr);
+
+    // Where they are elsewhere, what became of it is seen there.
+    let project = Project::with(config);
+    project.committed();
+    project.git(&["worktree", "add", "-q", "../other"]);
+    let mut command = project.command(&["verify"]);
+    command.current_dir(project.outside().join("other"));
+    let ran = project.ran(command).exits(1);
+    assert!(ran.stdout.contains("\nstale: 1 passed in "), "{}", ran.stdout);
+    let lines = listed(&project);
+    assert!(lines.len() == 1 && lines[0].contains("  stale "), "{lines:#?}");
+    let document: serde_json::Value = serde_json::from_str(&project.run(&["show", "--json"]).exits(0).stdout).unwrap();
+    assert_eq!(document["record"]["moved"], serde_json::json!(["."]));
+    check(&project, 0);
+
+    // Who is in a folder that was deleted is told so.
+    let script = "rm -rf \"$PWD\"; exec \"$0\" verify";
+    let mut command = project.command(&[]);
+    let program = command.get_program().to_owned();
+    command = Command::new("sh");
+    command.args(["-c".as_ref(), script.as_ref(), program.as_os_str()]).current_dir(project.root());
+    let ran = project.ran(command).exits(2);
+    assert!(ran.stderr.contains("the current folder cannot be used"), "{}", ran.stderr);
+}
+
+#[test]
 fn a_home_that_may_not_be_written_to_is_no_reason_not_to_record() {
     let project = Project::with(GREEN);
     fs::set_permissions(project.root(), fs::Permissions::from_mode(0o777)).unwrap();

@@ -199,6 +199,8 @@ fn moved(plan: &Plan, shared: &Shared<'_>, stopped: &mut Option<Stopped>) -> Res
             (Ok(later), _) => moved.extend(snapshot.moved(&later)),
             (Err(_), Some(Over::Stopped)) => *stopped = Some(Stopped::Signal),
             (Err(_), Some(Over::Late)) => *stopped = Some(Stopped::Budget),
+            // Nothing is left of what was verified.
+            (Err(_), None) if !workspace.root.is_dir() => moved.push(".".to_owned()),
             (Err(error), None) => return Err(error),
         }
     }
