@@ -611,3 +611,94 @@ fn what_is_not_as_it_was_recorded_is_told_line_by_line() {
     );
     assert!(!project.path(".probity").exists());
 }
+
+/// Kills a run at each call by which it writes, one after the other, each time from what `prepare` makes, and shows that
+/// nothing is believed that was not earned and that all is in order again after the next run and `store gc`.
+fn killed_at_every_write(prepare: &dyn Fn(&Project), whole: bool) {
+    let mut number = 0;
+    loop {
+        number += 1;
+        let project = Project::in_memory();
+        // What is verified here fails, so that no green is ever earned.
+        project
+            .write("probity.toml", "[checks.a]\ncommand = [\"echo\", \"one\"]\n\n[checks.b]\ncommand = [\"false\"]\n");
+        prepare(&project);
+        let real = project.command(&["verify"]);
+        let mut command = Command::new(example("killer"));
+        command.arg(number.to_string()).arg(real.get_program()).args(real.get_args());
+        command.current_dir(project.root()).env_clear().stdin(Stdio::null());
+        command.envs(real.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let ran = project.ran(command);
+        if ran.code == Some(1) {
+            break;
+        }
+        assert_eq!(ran.code, Some(99), "{number}: {}{}", ran.stdout, ran.stderr);
+        let log = project.run(&["log", "-n", "1000"]);
+        assert!(!log.stdout.contains("  passed ") && !log.stderr.contains("locked"), "{number}: {}", log.stdout);
+        // Whoever was told what became of it finds it.
+        if let Some(line) = ran.stdout.lines().find(|line| line.starts_with("failed: ")) {
+            let run = line.split("run ").nth(1).unwrap().split(',').next().unwrap();
+            assert!(
+                log.stdout.lines().any(|line| line.starts_with(run) && line.contains("  failed ")),
+                "{number}: {}",
+                log.stdout
+            );
+        }
+        if whole {
+            // Nothing of what was there before is lost or changed.
+            let faults = project.run(&["store", "check"]).stdout;
+            assert!(
+                !faults.contains("changed") && !faults.contains("cannot be read") && !faults.contains("state.db"),
+                "{number}: {faults}"
+            );
+        }
+        project.run(&["verify"]).exits(1);
+        project.run(&["store", "gc"]).exits(0);
+        let checked = project.run(&["store", "check"]);
+        assert_eq!(checked.code, Some(0), "{number}: {}{}", checked.stdout, checked.stderr);
+        let lines = listed(&project);
+        assert!(
+            lines[0].contains("  failed ") && lines.iter().all(|line| !line.contains("  passed ")),
+            "{number}: {lines:#?}"
+        );
+    }
+    // Far fewer would mean that something else ends them.
+    assert!(number > 30, "only {number} calls were seen");
+}
+
+#[test]
+fn a_first_run_that_is_killed_at_any_write_leaves_no_half_record() {
+    killed_at_every_write(&|_| {}, true);
+}
+
+#[test]
+fn a_later_run_that_is_killed_at_any_write_leaves_no_half_record() {
+    killed_at_every_write(&|project| drop(project.run(&["verify"]).exits(1)), true);
+}
+
+#[test]
+fn a_run_that_is_killed_while_older_ones_go_takes_no_other_with_it() {
+    let full = Project::in_memory();
+    full.write("probity.toml", "[verify]\ncommands = [[\"false\"]]\n");
+    for _ in 0..100 {
+        full.run(&["verify"]).exits(1);
+    }
+    killed_at_every_write(
+        &|project| {
+            let copied = Command::new("cp").arg("-a").args([full.path(".probity"), project.root()]).status().unwrap();
+            assert!(copied.success());
+        },
+        true,
+    );
+}
+
+#[test]
+fn a_run_that_is_killed_while_it_sets_a_database_aside_loses_nothing_of_it() {
+    let garbage = "this is no database, and it is long enough to be looked at as one".repeat(80);
+    killed_at_every_write(
+        &|project| {
+            project.write(".probity/state.db", &garbage).write(".probity/state.db-wal", "beside it");
+        },
+        false,
+    );
+}
