@@ -614,7 +614,7 @@ fn what_is_not_as_it_was_recorded_is_told_line_by_line() {
 
 /// Kills a run at each call by which it writes, one after the other, each time from what `prepare` makes, and shows that
 /// nothing is believed that was not earned and that all is in order again after the next run and `store gc`.
-fn killed_at_every_write(prepare: &dyn Fn(&Project), whole: bool) {
+fn killed_at_every_write(prepare: &dyn Fn(&Project), then: &dyn Fn(&Project), whole: bool) {
     let mut number = 0;
     loop {
         number += 1;
@@ -656,6 +656,7 @@ fn killed_at_every_write(prepare: &dyn Fn(&Project), whole: bool) {
         project.run(&["store", "gc"]).exits(0);
         let checked = project.run(&["store", "check"]);
         assert_eq!(checked.code, Some(0), "{number}: {}{}", checked.stdout, checked.stderr);
+        then(&project);
         let lines = listed(&project);
         assert!(
             lines[0].contains("  failed ") && lines.iter().all(|line| !line.contains("  passed ")),
@@ -668,12 +669,12 @@ fn killed_at_every_write(prepare: &dyn Fn(&Project), whole: bool) {
 
 #[test]
 fn a_first_run_that_is_killed_at_any_write_leaves_no_half_record() {
-    killed_at_every_write(&|_| {}, true);
+    killed_at_every_write(&|_| {}, &|_| {}, true);
 }
 
 #[test]
 fn a_later_run_that_is_killed_at_any_write_leaves_no_half_record() {
-    killed_at_every_write(&|project| drop(project.run(&["verify"]).exits(1)), true);
+    killed_at_every_write(&|project| drop(project.run(&["verify"]).exits(1)), &|_| {}, true);
 }
 
 #[test]
@@ -688,6 +689,7 @@ fn a_run_that_is_killed_while_older_ones_go_takes_no_other_with_it() {
             let copied = Command::new("cp").arg("-a").args([full.path(".probity"), project.root()]).status().unwrap();
             assert!(copied.success());
         },
+        &|_| {},
         true,
     );
 }
@@ -698,6 +700,14 @@ fn a_run_that_is_killed_while_it_sets_a_database_aside_loses_nothing_of_it() {
     killed_at_every_write(
         &|project| {
             project.write(".probity/state.db", &garbage).write(".probity/state.db-wal", "beside it");
+        },
+        &|project| {
+            // All of it is under one of the numbers, or under two where it was killed between its files.
+            let aside = |end: &str| {
+                let path = |number| project.path(&format!(".probity/state.db.aside-{number}{end}"));
+                fs::read(path(1)).or_else(|_| fs::read(path(2))).unwrap_or_default()
+            };
+            assert!(aside("") == garbage.as_bytes() && aside("-wal") == b"beside it");
         },
         false,
     );

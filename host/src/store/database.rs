@@ -114,6 +114,7 @@ impl<'n> Store<'n> {
         let journal = Journal::of(state);
         store.attempt(|connection| {
             connection.pragma_update(None, "journal_mode", journal.name())?;
+            connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
             connection.pragma_update(None, "synchronous", "full")
         })?;
         if found < SCHEMA {
@@ -173,6 +174,8 @@ impl<'n> Store<'n> {
             connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
             connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
             connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false)?;
+            // What is beside one that turns out not to be ours stays as it is.
+            connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
             Ok(())
         })?;
         Ok(store)
