@@ -2,8 +2,7 @@
 
 use crate::support::{Project, row};
 use std::fs;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
-use std::process::Stdio;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 const GREEN: &str = "[verify]\ncommands = [[\"true\"]]\n";
 
@@ -83,59 +82,15 @@ fn the_record_names_commit_tree_and_whether_it_was_dirty() {
 
 #[test]
 fn a_verdict_that_cannot_be_recorded_is_an_error_and_is_still_shown() {
-    // A database that is newer, damaged, or whose place a link took.
-    let newer = |project: &Project| {
-        project.run(&["verify"]).exits(0);
-        let database = rusqlite::Connection::open(project.path(".probity/state.db")).unwrap();
-        database.pragma_update(None, "user_version", 99).unwrap();
-    };
-    let damaged = |project: &Project| {
-        project
-            .write(".probity/state.db", "this is no database, and it is long enough to be looked at as one".repeat(20));
-    };
-    let link = |project: &Project| {
-        symlink(project.outside().join("elsewhere"), project.path(".probity")).unwrap();
-        fs::create_dir(project.outside().join("elsewhere")).unwrap();
-    };
-    for (name, prepare) in [("newer", &newer as &dyn Fn(&Project)), ("damaged", &damaged), ("link", &link)] {
-        let project = Project::with(GREEN);
-        prepare(&project);
-        let ran = project.run(&["verify"]).exits(1);
-        insta::assert_snapshot!(format!("unrecorded_{name}"), ran.shown());
-        let (code, document) = project.verify();
-        assert_eq!((code, &document["recorded"]), (1, &serde_json::json!(false)));
-        assert_eq!(document["record"]["verdict"]["outcome"], "error");
-        assert_eq!(document["record"]["verdict_digest"], serde_json::Value::Null);
-        assert_eq!(row(&document, "verify-1")["outcome"], "passed", "what was seen is still shown");
-    }
-}
-
-#[test]
-fn a_newer_database_is_not_touched() {
-    let project = Project::with(GREEN);
-    project.run(&["verify"]).exits(0);
-    let database = rusqlite::Connection::open(project.path(".probity/state.db")).unwrap();
-    database.pragma_update(None, "user_version", 99).unwrap();
-    drop(database);
-    project.run(&["verify"]).exits(1);
-    let log = project.run(&["log"]).exits(2);
-    assert!(log.stderr.contains("newer Probity"), "{}", log.stderr);
-    let database = rusqlite::Connection::open(project.path(".probity/state.db")).unwrap();
-    let count: u32 = database.query_row("SELECT count(*) FROM run", [], |row| row.get(0)).unwrap();
-    assert_eq!(count, 1);
-}
-
-#[test]
-fn a_locked_database_is_waited_for_and_then_named() {
-    let project = Project::with(GREEN);
-    project.run(&["verify"]).exits(0);
-    let database = rusqlite::Connection::open(project.path(".probity/state.db")).unwrap();
-    database.execute_batch("BEGIN EXCLUSIVE").unwrap();
-    let ran = project.run(&["verify"]).exits(1);
-    assert!(ran.stderr.contains("locked by another process"), "{}", ran.stderr);
-    database.execute_batch("ROLLBACK").unwrap();
-    project.run(&["verify"]).exits(0);
-    assert_eq!(project.run(&["log"]).exits(0).stdout.lines().count(), 2);
+    // The folder of its logs is another one at the end than the one that they were written to.
+    let config = "[verify]\ncommands = [[\"sh\", \"-c\", \"mv .probity/logs .probity/old; mkdir .probity/logs\"]]\n";
+    let ran = Project::with(config).run(&["verify"]).exits(1);
+    insta::assert_snapshot!("unrecorded", ran.shown());
+    let (code, document) = Project::with(config).verify();
+    assert_eq!((code, &document["recorded"]), (1, &serde_json::json!(false)));
+    assert_eq!(document["record"]["verdict"]["outcome"], "error");
+    assert_eq!(document["record"]["verdict_digest"], serde_json::Value::Null);
+    assert_eq!(row(&document, "verify-1")["outcome"], "passed", "what was seen is still shown");
 }
 
 #[test]
@@ -169,34 +124,10 @@ fn a_changed_record_is_told_from_what_was_recorded() {
 }
 
 #[test]
-fn two_runs_at_once_are_both_recorded() {
-    let project = Project::with("[verify]\ncommands = [[\"sleep\", \"0.05\"]]\n");
-    let start = || project.command(&["verify"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let mut children: Vec<_> = (0..6).map(|_| start()).collect();
-    for child in &mut children {
-        assert!(child.wait().unwrap().success());
-    }
-    assert_eq!(project.run(&["log"]).exits(0).stdout.lines().count(), 6);
-}
-
-#[test]
-fn a_run_that_is_killed_leaves_no_verdict_and_no_harm() {
-    let project =
-        Project::with("[verify]\ncommands = [[\"sh\", \"-c\", \"touch started; test -f fast || sleep 600\"]]\n");
-    let mut child = project.command(&["verify"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    crate::support::eventually("the start", || project.path("started").exists());
-    child.kill().unwrap();
-    child.wait().unwrap();
-    assert_eq!(project.run(&["log"]).exits(0).stdout, "");
-    project.write("fast", "");
-    project.run(&["verify"]).exits(0);
-    assert_eq!(project.run(&["log"]).exits(0).stdout.lines().count(), 1);
-}
-
-#[test]
 fn a_full_disk_is_named_and_nothing_is_called_green() {
     // A file system of its own, as small as they get; only root may mount one.
     if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: only root may mount a small file system");
         return;
     }
     let project = Project::with("[verify]\ncommands = [[\"sh\", \"-c\", \"head -c 3000000 /dev/zero\"]]\n");
@@ -205,6 +136,7 @@ fn a_full_disk_is_named_and_nothing_is_called_green() {
     let mount =
         std::process::Command::new("mount").args(["-t", "tmpfs", "-o", "size=1m", "probity-test"]).arg(&state).status();
     if !mount.is_ok_and(|status| status.success()) {
+        eprintln!("skipped: no file system can be mounted here");
         return;
     }
     fs::set_permissions(&state, fs::Permissions::from_mode(0o700)).unwrap();
@@ -250,25 +182,6 @@ fn a_log_that_something_else_took_the_place_of_is_neither_waited_for_nor_believe
         assert!(status.success());
         let shown = project.run(&["show", "--check", "verify-1", "--log"]).exits(1);
         assert_eq!(shown.stdout, "", "{name}");
-    }
-}
-
-#[test]
-fn a_database_that_somebody_prepared_is_refused() {
-    let prepared = [
-        "CREATE TRIGGER t AFTER INSERT ON run BEGIN UPDATE run SET outcome = 'passed'; END",
-        "CREATE TABLE more (a)",
-        "ALTER TABLE run ADD COLUMN extra TEXT",
-    ];
-    for statement in prepared {
-        let project = Project::with(GREEN);
-        project.run(&["verify"]).exits(0);
-        let database = rusqlite::Connection::open(project.path(".probity/state.db")).unwrap();
-        database.execute_batch(statement).unwrap();
-        drop(database);
-        let ran = project.run(&["verify"]).exits(1);
-        assert!(ran.stderr.contains("is damaged"), "{statement}: {}", ran.stderr);
-        project.run(&["log"]).exits(1);
     }
 }
 

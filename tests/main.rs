@@ -4,7 +4,8 @@
     unreachable_pub,
     clippy::pedantic,
     clippy::unwrap_used,
-    reason = "tests say what they show by their names, and what is unexpected may panic"
+    clippy::print_stderr,
+    reason = "tests say what they show by their names, what is unexpected may panic, and what is skipped says why"
 )]
 
 mod arrows;
@@ -34,6 +35,7 @@ mod secrets;
 mod selection;
 mod settings;
 mod specification;
+mod store;
 mod support;
 mod told;
 mod touched;

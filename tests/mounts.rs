@@ -646,8 +646,7 @@ fn a_claim_is_whatever_folder_the_caller_gives() {
     let scenario = config.scenario("default").unwrap();
     let plan =
         plan::plan(&config, scenario, about, &plan::Request::default(), &[(id, resolved)].into(), |_| unreachable!());
-    let (state, name) = (project.outside(), store::new_run_id().unwrap());
-    std::fs::create_dir(state.join("logs")).unwrap();
+    let (state, name) = (store::State::at(&project.outside()).unwrap(), store::new_run_id().unwrap());
     let claim = run::Claim::new(&claim).unwrap();
     let stops = std::sync::mpsc::channel();
     let supervisor = std::sync::Arc::new(native::Supervisor::new(env!("CARGO_BIN_EXE_probity").into()));

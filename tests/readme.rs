@@ -118,6 +118,8 @@ fn help_says_what_a_newcomer_needs() {
         ("help_init", &["init", "--help"]),
         ("help_config", &["config", "--help"]),
         ("help_doctor", &["doctor", "--help"]),
+        ("help_store", &["store", "--help"]),
+        ("help_gc", &["store", "gc", "--help"]),
         ("help_inspect", &["pack", "inspect", "--help"]),
     ] {
         // Some lines of the help end with the spaces of an empty column.

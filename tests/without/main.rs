@@ -1,5 +1,5 @@
-//! `without landlock PROGRAM WORD…` or `without seccomp PROGRAM WORD…`: runs a program where the kernel says that it
-//! does not know the call which makes that wall.
+//! `without landlock PROGRAM WORD…`, or `seccomp`, or `locks`: runs a program where the kernel says that it does not know
+//! the call which makes that wall, or which locks files.
 
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
@@ -13,6 +13,7 @@ fn main() -> ExitCode {
     let (Some(wall), Some(program)) = (words.next(), words.next()) else { return ExitCode::from(2) };
     let rules: BTreeMap<i64, Vec<SeccompRule>> = match wall.to_str() {
         Some("landlock") => [(libc::SYS_landlock_create_ruleset, Vec::new())].into(),
+        Some("locks") => [(libc::SYS_flock, Vec::new())].into(),
         Some("seccomp") => {
             let mode = SeccompCondition::new(
                 0,

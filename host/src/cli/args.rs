@@ -12,6 +12,7 @@ Examples:
   probity verify --json       the same, as one JSON document on stdout
   probity log                 list what was recorded
   probity show latest         look at the newest run again
+  probity store check         hold every record and log against what it should be
   probity pack inspect X.wasm what a check pack holds and asks for
   probity config              what holds here, and which line says so
   probity doctor              try whether the walls around packs hold here
@@ -67,6 +68,11 @@ pub(super) enum Command {
     Log(Log),
     /// Look at a recorded run again
     Show(Show),
+    /// Keep the records in order
+    Store {
+        #[command(subcommand)]
+        command: StoreCommand,
+    },
     /// Show the configuration as it holds, and where each value comes from
     Config(Config),
     /// Say what stands on this machine, and try to cross every wall around packs
@@ -120,6 +126,10 @@ pub(super) struct Verify {
     /// Show what would run and why, and execute nothing at all
     #[arg(long, conflicts_with = "na")]
     pub(super) plan: bool,
+
+    /// Fail where another run of this tree is going on, in place of waiting for it to end
+    #[arg(long)]
+    pub(super) no_wait: bool,
 
     /// Write the whole record to stdout as one JSON document, and nothing else
     #[arg(long)]
@@ -195,6 +205,21 @@ pub(super) struct Show {
     /// Write the whole record as JSON
     #[arg(long, conflicts_with_all = ["log", "check"])]
     pub(super) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum StoreCommand {
+    /// Hold every record and log against what it should be, and say what is left over: exit code 1 if anything is wrong
+    Check,
+    /// Remove runs that are not kept any longer, and what killed runs left over
+    Gc(Gc),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Gc {
+    /// Say what would go, and remove nothing
+    #[arg(long)]
+    pub(super) dry_run: bool,
 }
 
 #[derive(Debug, Subcommand)]

@@ -182,7 +182,7 @@ fn document(tried: &Tried) -> Value {
 
 /// Where things are kept, or why they cannot be.
 fn places(folder: &Path) -> Vec<(&'static str, Result<String, String>)> {
-    let state = prepare::state_to_read(folder).map_err(|error| first_line(error.message()));
+    let state = prepare::state_place(folder).map_err(|error| first_line(error.message()));
     let cache = system::cache_folder().ok_or_else(|| "no place: set HOME or XDG_CACHE_HOME".to_owned());
     let key = system::key().map(|_| "kept".to_owned());
     vec![

@@ -77,13 +77,15 @@ impl From<SnapshotError> for CliError {
 impl From<StoreError> for CliError {
     fn from(error: StoreError) -> Self {
         match error {
+            StoreError::Place(place) => place.into(),
             StoreError::NoRun(_) | StoreError::Ambiguous(_) | StoreError::Newer { .. } => {
                 Self::usage(error.to_string())
             }
-            StoreError::Locked(_)
+            StoreError::Held(_)
             | StoreError::ReadOnly(_)
-            | StoreError::Unreadable(_)
             | StoreError::Damaged(_)
+            | StoreError::Foreign(_)
+            | StoreError::SetAside { .. }
             | StoreError::Full(_)
             | StoreError::Sqlite { .. }
             | StoreError::Canonical(_)
@@ -95,6 +97,9 @@ impl From<StoreError> for CliError {
 
 impl From<PlaceError> for CliError {
     fn from(error: PlaceError) -> Self {
-        Self::trouble(error.to_string())
+        match error {
+            PlaceError::NotAFolder(_) | PlaceError::NotAFile(_) => Self::usage(error.to_string()),
+            PlaceError::Make { .. } | PlaceError::Unreadable(_) => Self::trouble(error.to_string()),
+        }
     }
 }

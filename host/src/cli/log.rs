@@ -3,19 +3,25 @@
 use super::args::Log;
 use super::error::CliError;
 use super::printer::Printer;
-use super::{current, prepare};
+use super::{current, prepare, turn};
 use crate::model::RunOutcome;
 use crate::report::escape;
-use crate::store::{Store, Summary};
+use crate::store::{self, Store, Summary};
 use std::fmt::Write as _;
 use std::path::Path;
 
 pub(super) fn log(folder: &Path, options: &Log, printer: &Printer) -> Result<u8, CliError> {
+    let waiting = turn::waiting(printer);
     let state = prepare::state_to_read(folder)?;
-    let runs = match Store::read(&state)? {
+    for label in state.as_ref().map(store::settle).unwrap_or_default() {
+        printer.note(&format!("going on: {}", turn::named(&label)));
+    }
+    let store = state.as_ref().map(|state| Store::read(state, &waiting)).transpose()?.flatten();
+    let runs = match &store {
         Some(store) => store.list(options.count)?,
         None => Vec::new(),
     };
+    turn::newer(store.as_ref(), printer);
     let now = if runs.iter().any(|run| run.spec.is_some()) { current::specification(folder, printer) } else { None };
     let now = now.map(|digest| digest.to_string());
     let outdated = |run: &Summary| Some(now.as_ref()? != run.spec.as_ref()?);

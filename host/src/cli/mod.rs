@@ -15,10 +15,12 @@ mod plan;
 mod prepare;
 mod printer;
 mod show;
+mod store;
 mod take;
+mod turn;
 mod verify;
 
-use args::{Arguments, Command, PackCommand};
+use args::{Arguments, Command, PackCommand, StoreCommand};
 use clap::Parser as _;
 use error::CliError;
 use printer::Printer;
@@ -63,6 +65,8 @@ fn dispatch(arguments: &Arguments, printer: &Printer) -> Result<u8, CliError> {
         Command::Verify(options) => verify::verify(&folder, options, printer),
         Command::Log(options) => log::log(&folder, options, printer),
         Command::Show(options) => show::show(&folder, options, printer),
+        Command::Store { command: StoreCommand::Check } => store::check(&folder, printer),
+        Command::Store { command: StoreCommand::Gc(options) } => store::gc(&folder, options, printer),
         Command::Config(options) => config::config(&folder, options, printer),
         Command::Doctor(options) => doctor::doctor(&folder, options, printer),
         Command::Pack { command: PackCommand::Inspect(options) } => inspect::inspect(&folder, options, printer),

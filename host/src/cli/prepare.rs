@@ -13,7 +13,7 @@ use crate::model::{CapabilityName, CheckId, Mount, PackName, Probe, Secrets};
 use crate::native::{self, Environment, Place, Probes, Supervisor};
 use crate::pack::{self, SourceError};
 use crate::plan::{self, About, Request, Resolved};
-use crate::store::{self, TreeMemory};
+use crate::store::{self, State, TreeMemory};
 use crate::subject::git::Repository;
 use crate::subject::{Patience, Workspace};
 use crate::system;
@@ -423,8 +423,13 @@ pub(super) fn probes(workspace: &Workspace, supervisor: &Arc<Supervisor>) -> Pro
     Probes::new(Place { folder: workspace.root.clone(), environment, supervisor: Arc::clone(supervisor) })
 }
 
-/// Where records are, for commands that only look. The configuration is not needed, only its place.
-pub(super) fn state_to_read(folder: &Path) -> Result<PathBuf, CliError> {
+/// The records, for commands that only look. None where there are none yet.
+pub(super) fn state_to_read(folder: &Path) -> Result<Option<State>, CliError> {
+    Ok(State::look(&state_place(folder)?)?)
+}
+
+/// Where records are or would be. The configuration is not needed, only its place.
+pub(super) fn state_place(folder: &Path) -> Result<PathBuf, CliError> {
     // From where `verify` starts: a submodule's own repository keeps no records of the project around it.
     let project = folder.ancestors().find(|above| above.join("probity.toml").is_file()).unwrap_or(folder);
     if let Some(repository) = Repository::discover(project, &Patience::default())? {

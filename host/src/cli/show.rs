@@ -3,10 +3,10 @@
 use super::args::Show;
 use super::error::CliError;
 use super::printer::Printer;
-use super::{current, prepare, verify};
+use super::{current, prepare, turn, verify};
 use crate::model::{CheckKind, CheckOutcome, Record, RecordRow, Row, SkipReason};
 use crate::report::{Human, escape};
-use crate::store::{Store, StoreError, read_combined, read_log};
+use crate::store::{self, Label, Store, StoreError, read_combined, read_log};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -14,15 +14,26 @@ use std::path::Path;
 const OLD: &str = "stale: this is about another specification than the one that is committed now\n";
 
 pub(super) fn show(folder: &Path, options: &Show, printer: &Printer) -> Result<u8, CliError> {
-    let state = prepare::state_to_read(folder)?;
-    let store = Store::read(&state)?.ok_or_else(|| StoreError::NoRun(options.run.clone()))?;
-    let record = store.get(&options.run)?;
+    let waiting = turn::waiting(printer);
+    let none = || StoreError::NoRun(options.run.clone());
+    let state = prepare::state_to_read(folder)?.ok_or_else(none)?;
+    let alive = store::settle(&state);
+    let store = Store::read(&state, &waiting)?;
+    let record = store.as_ref().map_or_else(|| Err(none()), |store| store.get(&options.run));
+    let record = record.map_err(|error| match (&error, alive.iter().find(|label| is_named(label, &options.run))) {
+        (StoreError::NoRun(_), Some(label)) => {
+            CliError::usage(format!("{} is still going on", turn::named(label))).hint("look again when it has ended")
+        }
+        _ => error.into(),
+    })?;
+    let Some(store) = store else { return Err(none().into()) };
+    turn::newer(Some(&store), printer);
     let row = options.check.as_deref().map(|id| one(&record, id)).transpose()?;
     if options.log {
         let bytes = match row {
             Some((row, around)) => match &around.log {
                 Some(log) => read_log(&state, &record.run, &around.id, log),
-                None => return Err(no_output(row, around)),
+                None => return Err(no_output(record.abandoned, row, around)),
             },
             None => read_combined(&state, &record.run),
         };
@@ -52,6 +63,10 @@ pub(super) fn show(folder: &Path, options: &Show, printer: &Printer) -> Result<u
     Ok(0)
 }
 
+fn is_named(label: &Label, name: &str) -> bool {
+    !name.is_empty() && label.run.as_str().starts_with(name)
+}
+
 fn one<'a>(record: &'a Record, id: &str) -> Result<(&'a Row, &'a RecordRow), CliError> {
     let mut rows = record.verdict.rows.iter().zip(&record.rows);
     rows.find(|(row, _)| row.id.as_str() == id).ok_or_else(|| {
@@ -60,8 +75,9 @@ fn one<'a>(record: &'a Record, id: &str) -> Result<(&'a Row, &'a RecordRow), Cli
     })
 }
 
-fn no_output(row: &Row, around: &RecordRow) -> CliError {
+fn no_output(abandoned: bool, row: &Row, around: &RecordRow) -> CliError {
     let why = match &row.outcome {
+        CheckOutcome::Interrupted if abandoned => "was cut short with all of its run".to_owned(),
         CheckOutcome::Skipped(SkipReason::AfterFailure(id)) => format!("was skipped after `{id}`"),
         CheckOutcome::Skipped(_) => "was skipped".to_owned(),
         CheckOutcome::NotSelected(_) => "was not among those to run".to_owned(),
@@ -72,7 +88,7 @@ fn no_output(row: &Row, around: &RecordRow) -> CliError {
         .hint("`probity show --check` has what it found")
 }
 
-fn header(record: &Record, store: &Store) -> Result<String, CliError> {
+fn header(record: &Record, store: &Store<'_>) -> Result<String, CliError> {
     let mut text = String::new();
     let mut line = |name: &str, value: &str| {
         let _ = writeln!(text, "{name:<10} {}", escape(value));
@@ -80,6 +96,9 @@ fn header(record: &Record, store: &Store) -> Result<String, CliError> {
     line("run", record.run.as_str());
     line("started", &record.started);
     line("scenario", record.verdict.scenario.as_str());
+    if record.abandoned {
+        line("ended", "nobody knows when: its process ended without recording it");
+    }
     line("tree", &format!("{} ({})", record.verdict.subject.tree, record.tree));
     let dirty = match (record.dirty, record.staged) {
         (Some(true), true) => ", and the index, which was verified, differs from it",

@@ -4,6 +4,7 @@ use super::args::Verify;
 use super::error::CliError;
 use super::prepare::{self, Project};
 use super::printer::Printer;
+use super::turn::{Entered, Turn};
 use crate::config::{self, Config, ConfigError, Diagnostic, Globs, Scenario, User};
 use crate::model::{Digest, NamedBase};
 use crate::plan::Base;
@@ -13,12 +14,14 @@ use crate::subject::{
     Changes, Committed, Entry, Kind, Memory, ObjectId, Objects, Over, Patience, Snapshot, Specification, Workspace,
     kind_of_mode,
 };
+use crate::system::{self, clock};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Instant;
 
-/// How often the tree is taken again when its configuration changed between reading and taking it.
-const ATTEMPTS: usize = 3;
+/// How often the tree is taken again when its configuration changed between reading and taking it, or while another run
+/// was waited for.
+const ATTEMPTS: usize = 4;
 
 /// Files that a message names.
 const NAMED: usize = 5;
@@ -38,14 +41,14 @@ pub(super) fn take(
     folder: &Path,
     options: &Verify,
     user: &User,
-    budget: &Budget,
+    turn: &mut Turn<'_>,
     printer: &Printer,
 ) -> Result<Taken, CliError> {
     printer.status(Some("looking at the tree"));
     let taken = if options.staged || options.rev.is_some() {
-        objects(folder, options, user, budget, printer)
+        objects(folder, options, user, turn, printer)
     } else {
-        tree(folder, options, user, budget, printer)
+        tree(folder, options, user, turn, printer)
     };
     printer.status(None);
     taken
@@ -54,10 +57,25 @@ pub(super) fn take(
 /// The time of a run: that of looking at the tree and of its checks. Packs that are built or compiled first do not count.
 pub(super) struct Budget {
     pub(super) patience: Patience,
+    /// When it began: RFC 3339, to measure from, and for limits.
+    pub(super) started: String,
+    pub(super) began: Instant,
     pub(super) clock: Instant,
 }
 
+impl Default for Budget {
+    fn default() -> Self {
+        Self { patience: Patience::default(), started: system::now(), began: Instant::now(), clock: clock::now() }
+    }
+}
+
 impl Budget {
+    /// It begins now: waiting for others is no part of it.
+    pub(super) fn restart(&mut self) {
+        self.patience.until(None);
+        *self = Self { patience: self.patience.clone(), ..Self::default() };
+    }
+
     /// The scenario that is verified is known, and with it how long that may take.
     fn know(&self, config: &Config, options: &Verify) {
         let timeout = config.scenario(&options.scenario).and_then(|scenario| scenario.timeout);
@@ -77,20 +95,30 @@ impl Budget {
 }
 
 /// The configuration and the tree that has it: what was parsed must be what the tree holds.
-fn tree(folder: &Path, options: &Verify, user: &User, budget: &Budget, printer: &Printer) -> Result<Taken, CliError> {
+fn tree(
+    folder: &Path,
+    options: &Verify,
+    user: &User,
+    turn: &mut Turn<'_>,
+    printer: &Printer,
+) -> Result<Taken, CliError> {
     for _ in 0..ATTEMPTS {
         let project = prepare::project(folder, user, printer)?;
-        budget.know(&project.config, options);
-        let workspace = prepare::workspace(&project, &budget.patience)?;
+        turn.budget.know(&project.config, options);
+        let workspace = prepare::workspace(&project, &turn.budget.patience)?;
+        if turn.enter(&workspace)? == Entered::Late {
+            // Whatever was read before may be another one by now.
+            continue;
+        }
         let snapshot = {
-            let clock = Instant::now();
+            let began = Instant::now();
             let mut remembered = false;
             let snapshot = workspace.snapshot_with(|| {
                 let memory = Memory::read(&prepare::memory(&workspace)?.recall()?);
                 remembered = memory.is_some();
                 memory
             })?;
-            tracing::debug!(remembered, elapsed = ?clock.elapsed(), "tree taken");
+            tracing::debug!(remembered, elapsed = ?began.elapsed(), "tree taken");
             snapshot
         };
         match snapshot.entry(config::CONFIG_NAME.as_bytes()) {
@@ -113,7 +141,7 @@ fn objects(
     folder: &Path,
     options: &Verify,
     user: &User,
-    budget: &Budget,
+    turn: &mut Turn<'_>,
     printer: &Printer,
 ) -> Result<Taken, CliError> {
     let failed = |error: &ConfigError| CliError::config(error, printer.colour_errors());
@@ -130,9 +158,13 @@ fn objects(
     let found = config::discover(folder).map_err(|error| failed(&error))?;
     let root = match found.as_deref().and_then(Path::parent) {
         Some(root) => root.to_owned(),
-        None => Repository::discover(folder, &budget.patience)?.ok_or_else(no_repository)?.top,
+        None => Repository::discover(folder, &turn.budget.patience)?.ok_or_else(no_repository)?.top,
     };
-    let workspace = Workspace::of(&root, &budget.patience)?;
+    // What a name stands for is looked up when it is this run's turn.
+    let mut workspace = Workspace::of(&root, &turn.budget.patience)?;
+    if workspace.repository.is_some() && turn.enter(&workspace)? == Entered::Late {
+        workspace = Workspace::of(&root, &turn.budget.patience)?;
+    }
     let repository = workspace.repository.as_ref().ok_or_else(no_repository)?;
     let revision = match name {
         Some(name) => workspace
@@ -157,7 +189,7 @@ fn objects(
     }
     let bytes = Objects::new(repository).blob(entry.id)?;
     let config = config::parse(&shown, &bytes, user).map_err(|error| failed(&error))?;
-    budget.know(&config, options);
+    turn.budget.know(&config, options);
     let snapshot = workspace.snapshot_of(&revision)?;
     Ok(Taken { project: Project { root, config }, workspace, snapshot })
 }

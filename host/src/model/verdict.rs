@@ -348,6 +348,10 @@ pub struct Record {
     /// How many commands might run side by side. Absent where one ran after the other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jobs: Option<u8>,
+    /// Whether the process of this run ended before it could record anything, so that others did with what it said at its
+    /// beginning. How long it ran and what became of its checks is not known then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub abandoned: bool,
     /// Which Probity and which engine.
     pub engine: String,
     /// In declared order, one for each row of the verdict.

@@ -82,7 +82,6 @@ pub fn execute(
     stops: (&Sender<Stop>, &Receiver<Stop>),
     sink: &mut dyn FnMut(&Event),
 ) -> Result<Record, SnapshotError> {
-    let started = around.started.clone();
     let clock = around.clock;
     let sources = Sources::new(around.snapshot, &around.workspace.root, around.workspace.repository.as_ref())
         .map_err(|source| SnapshotError::Read { path: ".".to_owned(), source })?;
@@ -100,7 +99,7 @@ pub fn execute(
     });
     let (done, mut stopped) = dispatch(plan, &shared, stops, sink);
     let (rows, records): (Vec<Row>, Vec<RecordRow>) = done.into_iter().unzip();
-    let mut moved = moved(plan, &shared, &mut stopped)?;
+    let moved = moved(plan, &shared, &mut stopped)?;
     let mut outcome = RunOutcome::of(&rows);
     if plan.not_applicable.is_some() {
         outcome = RunOutcome::NotApplicable;
@@ -113,6 +112,35 @@ pub fn execute(
     if !moved.is_empty() {
         outcome = outcome.min(RunOutcome::Stale);
     }
+    let closing = Closing { rows, records, outcome, moved, whole: stopped.is_none(), duration: clock.elapsed() };
+    Ok(record(plan, around, closing))
+}
+
+/// What a run would be recorded as if its process were gone from one moment to the next: interrupted, and no verdict.
+pub fn begun(plan: &Plan, around: &Surroundings<'_>) -> Record {
+    let row = |unit: &Unit| {
+        let outcome = unit.row.deselected.map_or(CheckOutcome::Interrupted, CheckOutcome::NotSelected);
+        finished(unit, outcome, Done::default(), Duration::ZERO)
+    };
+    let (rows, records) = plan.units.iter().map(row).unzip();
+    let outcome = RunOutcome::Interrupted;
+    let closing = Closing { rows, records, outcome, moved: Vec::new(), whole: false, duration: Duration::ZERO };
+    Record { abandoned: true, ..record(plan, around, closing) }
+}
+
+/// What a run came to.
+struct Closing {
+    rows: Vec<Row>,
+    records: Vec<RecordRow>,
+    outcome: RunOutcome,
+    moved: Vec<String>,
+    /// Whether neither a signal nor the budget ended it.
+    whole: bool,
+    duration: Duration,
+}
+
+fn record(plan: &Plan, around: &Surroundings<'_>, closing: Closing) -> Record {
+    let Closing { rows, records, outcome, mut moved, whole, duration } = closing;
     let verdict = Verdict {
         schema: VERDICT_SCHEMA.to_owned(),
         subject: Subject {
@@ -144,14 +172,14 @@ pub fn execute(
     cut(&mut open, &mut unnamed.open);
     cut(&mut unproven, &mut unnamed.unproven);
     cut(&mut hidden, &mut unnamed.hidden);
-    Ok(Record {
+    Record {
         run: around.run.clone(),
         // What a signal or the budget cut short depends on when it came: it is no verdict that two runs could share.
         // Integers and texts only, each capped, so the canonical form exists.
-        verdict_digest: if stopped.is_none() { verdict.digest().ok() } else { None },
+        verdict_digest: if whole { verdict.digest().ok() } else { None },
         verdict,
-        started,
-        duration_ms: milliseconds(clock.elapsed()),
+        started: around.started.clone(),
+        duration_ms: milliseconds(duration),
         tree: around.workspace.root.to_string_lossy().into_owned(),
         host: around.host.clone(),
         dirty: around.snapshot.dirty,
@@ -169,9 +197,10 @@ pub fn execute(
         packs: around.packs.iter().map(|(name, pack)| used(name, pack)).collect(),
         capabilities,
         jobs: Some(plan.jobs).filter(|jobs| *jobs > 1),
+        abandoned: false,
         engine: around.engine.clone(),
         rows: records,
-    })
+    }
 }
 
 /// What moved under the run. Where no command ran, every byte that was used was checked against the digest that
@@ -189,6 +218,8 @@ fn moved(plan: &Plan, shared: &Shared<'_>, stopped: &mut Option<Stopped>) -> Res
             (Ok(later), _) => moved.extend(snapshot.moved(&later)),
             (Err(_), Some(Over::Stopped)) => *stopped = Some(Stopped::Signal),
             (Err(_), Some(Over::Late)) => *stopped = Some(Stopped::Budget),
+            // Nothing is left of what was verified.
+            (Err(_), None) if !workspace.root.is_dir() => moved.push(".".to_owned()),
             (Err(error), None) => return Err(error),
         }
     }

@@ -1,91 +1,25 @@
 //! The database: one row for each run, written in one transaction when everything it rests on is on disk.
 
-use crate::model::{CanonicalError, Record, RunId, hex, to_canonical};
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior, params};
+use super::aside::set_aside;
+use super::copy::copy;
+use super::error::{PATIENCE, StoreError, explain};
+use super::journal::Journal;
+use super::logs;
+use super::place::State;
+use super::retention::{self, Kept, Why};
+use super::schema::{Kin, MIGRATIONS, SCHEMA, kin};
+use crate::model::{Record, RunId, hex, to_canonical};
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, params};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// How long a writer waits for another one. A transaction is a few milliseconds long; whoever holds the database
-/// for longer is stuck or is no Probity.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long SQLite waits before somebody is told that it does.
+const UNTOLD: Duration = Duration::from_millis(500);
 
-/// The version of the schema.
-const SCHEMA: u32 = 1;
-
-/// Each step takes the schema from the version of its index to the next one. Steps are only ever added.
-const MIGRATIONS: [&str; SCHEMA as usize] = ["
-    CREATE TABLE run (
-        seq INTEGER PRIMARY KEY,
-        id TEXT NOT NULL UNIQUE,
-        started TEXT NOT NULL,
-        scenario TEXT NOT NULL,
-        outcome TEXT NOT NULL,
-        verdict_digest TEXT,
-        record_digest TEXT NOT NULL,
-        record BLOB NOT NULL
-    ) STRICT;
-    CREATE INDEX run_verdict ON run (verdict_digest);
-"];
-
-/// Why the store cannot do what it was asked to.
-#[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    /// It was written by a later version.
-    #[error("{} was written by a newer Probity (schema {found}, this one knows {known})\nhelp: update Probity; nothing in it was touched", path.display())]
-    Newer {
-        /// The database.
-        path: PathBuf,
-        /// Its schema.
-        found: u32,
-        /// Ours.
-        known: u32,
-    },
-    /// Somebody else holds it.
-    #[error("{} has been locked by another process for {} seconds\nhelp: end the program that holds it, then try again", .0.display(), PATIENCE.as_secs())]
-    Locked(PathBuf),
-    /// It may not be written to.
-    #[error("{} cannot be written to\nhelp: give this user write access to the file and its folder", .0.display())]
-    ReadOnly(PathBuf),
-    /// It may not even be looked at.
-    #[error("{} cannot be read by this user\nhelp: it belongs to whoever ran `probity verify` here first", .0.display())]
-    Unreadable(PathBuf),
-    /// It is no database of ours.
-    #[error("{} is damaged or is no database\nhelp: move it away to start a new one; its logs stay readable", .0.display())]
-    Damaged(PathBuf),
-    /// The disk is full.
-    #[error("no space is left for {}\nhelp: free some space; what is recorded is still there", .0.display())]
-    Full(PathBuf),
-    /// Anything else that SQLite says.
-    #[error("cannot use {}: {source}", path.display())]
-    Sqlite {
-        /// The database.
-        path: PathBuf,
-        /// What it says.
-        #[source]
-        source: rusqlite::Error,
-    },
-    /// A record has no canonical form.
-    #[error(transparent)]
-    Canonical(#[from] CanonicalError),
-    /// A stored record does not read.
-    #[error("the record of run {run} cannot be read: {source}")]
-    Record {
-        /// The run.
-        run: String,
-        /// What is wrong.
-        #[source]
-        source: serde_json::Error,
-    },
-    /// A stored record is not what was recorded.
-    #[error("the record of run {0} was changed after it was written: its digest does not match")]
-    Changed(String),
-    /// No run has this name.
-    #[error("there is no run `{0}`\nhelp: `probity log` lists the recorded runs")]
-    NoRun(String),
-    /// Several runs begin so.
-    #[error("`{0}` is the beginning of several runs\nhelp: give more of its digits")]
-    Ambiguous(String),
-}
+/// How long it rests where it did not wait: there are kinds of being busy that it does not wait for.
+const REST: Duration = Duration::from_millis(5);
 
 /// What a list of runs shows.
 #[derive(Debug, Clone, serde::Serialize)]
@@ -123,117 +57,228 @@ const SCOPED: &str = "(whole IS NOT NULL AND EXISTS (
 const CHANGED_ONLY: &str = "ifnull(json_extract(whole, '$.verdict.changed_only'), 0)";
 
 /// The database of one repository.
-#[derive(Debug)]
-pub struct Store {
+pub struct Store<'n> {
     connection: Connection,
     path: PathBuf,
+    /// Which file it is.
+    id: Option<(u64, u64)>,
+    /// Where what was found in its place was put.
+    aside: Option<PathBuf>,
+    /// The version of one that is newer than this program.
+    newer: Option<u32>,
+    /// Says that somebody else is waited for.
+    waiting: &'n dyn Fn(),
+    /// Holds what is read in its place. The connection comes first, so that it is closed before this goes.
+    _copy: Option<tempfile::TempDir>,
 }
 
-impl Store {
-    /// Opens the database of a state folder to write to it; makes it, and brings an older one up to date.
-    pub fn open(state: &Path) -> Result<Self, StoreError> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
-        let mut store = Self::connect(state, flags)?;
+/// What went when a run was recorded, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gone {
+    /// The run.
+    pub run: String,
+    /// When it began.
+    pub started: String,
+    /// Its scenario.
+    pub scenario: String,
+    /// The outcome's word.
+    pub outcome: String,
+    /// Why it goes.
+    pub why: Why,
+    /// Bytes of its logs.
+    pub log_bytes: u64,
+}
+
+impl<'n> Store<'n> {
+    /// Opens the database of a state folder to write to it; makes it, and brings an older one up to date. One that is
+    /// damaged or not ours is set aside, and a newer one is refused. `waiting` says that another program is waited for.
+    pub fn open(state: &State, waiting: &'n dyn Fn()) -> Result<Self, StoreError> {
+        match Self::ready(state, waiting) {
+            Err(StoreError::Damaged(path) | StoreError::Foreign(path)) => {
+                let still = || {
+                    let again = Self::ready(state, waiting);
+                    matches!(again, Err(StoreError::Damaged(_) | StoreError::Foreign(_)))
+                };
+                let aside = set_aside(state, still).map_err(|source| StoreError::SetAside { path, source })?;
+                Ok(Self { aside, ..Self::ready(state, waiting)? })
+            }
+            other => other,
+        }
+    }
+
+    fn ready(state: &State, waiting: &'n dyn Fn()) -> Result<Self, StoreError> {
+        let mut store =
+            Self::connect(state, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE, waiting)?;
+        // Nothing in it is changed before it is known to be ours.
+        let found = match store.attempt(kin)? {
+            Kin::Empty => 0,
+            Kin::Ours(found) => found,
+            Kin::Newer(found) => return Err(store.too_new(found)),
+            Kin::Foreign => return Err(StoreError::Foreign(store.path)),
+        };
+        let journal = Journal::of(state);
         store.attempt(|connection| {
-            connection.pragma_update(None, "journal_mode", "wal")?;
+            connection.pragma_update(None, "journal_mode", journal.name())?;
+            connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
             connection.pragma_update(None, "synchronous", "full")
         })?;
-        store.migrate()?;
-        store.refuse_foreign()?;
+        if found < SCHEMA {
+            store.migrate()?;
+        }
+        store.id = state.database_id();
         Ok(store)
     }
 
-    /// Opens it to look only. None where there is none yet.
-    pub fn read(state: &Path) -> Result<Option<Self>, StoreError> {
-        let path = state.join("state.db");
+    /// Opens it to look only. None where there is none yet. A newer one is read as far as that goes.
+    pub fn read(state: &State, waiting: &'n dyn Fn()) -> Result<Option<Self>, StoreError> {
+        match Self::look(state, waiting) {
+            // To read a log ahead takes memory that is shared through a file beside it. Who may not make that reads a copy.
+            Err(StoreError::ReadOnly(path)) => {
+                let copied = copy(state).map_err(|error| {
+                    tracing::debug!(%error, "the database cannot be copied");
+                    StoreError::ReadOnly(path.clone())
+                })?;
+                let read =
+                    State::at(copied.path()).map_err(StoreError::from).and_then(|copy| Self::look(&copy, waiting));
+                Ok(read?.map(|store| Self { path, _copy: Some(copied), ..store }))
+            }
+            read => read,
+        }
+    }
+
+    fn look(state: &State, waiting: &'n dyn Fn()) -> Result<Option<Self>, StoreError> {
+        let path = state.database()?;
         match path.try_exists() {
             Ok(true) => {}
             Ok(false) => return Ok(None),
-            Err(_) => return Err(StoreError::Unreadable(path)),
+            Err(_) => return Err(super::PlaceError::Unreadable(path).into()),
         }
-        let store = Self::connect(state, OpenFlags::SQLITE_OPEN_READ_WRITE)
-            .or_else(|_| Self::connect(state, OpenFlags::SQLITE_OPEN_READ_ONLY))?;
-        let found = store.version()?;
-        store.refuse_newer(found)?;
-        // An empty file is a database that nothing was written to yet.
-        if found == 0 {
-            return Ok(None);
+        let mut store = Self::connect(state, OpenFlags::SQLITE_OPEN_READ_WRITE, waiting)
+            .or_else(|_| Self::connect(state, OpenFlags::SQLITE_OPEN_READ_ONLY, waiting))?;
+        store.attempt(|connection| connection.pragma_update(None, "query_only", true))?;
+        match store.attempt(kin)? {
+            // An empty file is a database that nothing was written to yet.
+            Kin::Empty => return Ok(None),
+            // What is not in an older one yet is not asked for.
+            Kin::Ours(_) => {}
+            Kin::Newer(found) => store.newer = Some(found),
+            Kin::Foreign => return Err(StoreError::Foreign(store.path)),
         }
-        store.refuse_foreign()?;
         Ok(Some(store))
     }
 
-    fn connect(state: &Path, flags: OpenFlags) -> Result<Self, StoreError> {
-        let path = state.join("state.db");
+    fn connect(state: &State, flags: OpenFlags, waiting: &'n dyn Fn()) -> Result<Self, StoreError> {
+        let path = state.database()?;
         let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
         let connection = Connection::open_with_flags(&path, flags).map_err(|error| explain(&path, error))?;
-        let store = Self { connection, path };
+        let store = Self { connection, path, id: None, aside: None, newer: None, waiting, _copy: None };
         store.attempt(|connection| {
-            connection.busy_timeout(PATIENCE)?;
+            connection.busy_timeout(UNTOLD)?;
             // A database that somebody prepared must not run code of its own through ours.
-            connection.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
-            connection.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
-            connection.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
-            connection.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false)?;
-            connection.pragma_update(None, "foreign_keys", true)
+            connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+            connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+            connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
+            connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false)?;
+            // What is beside one that turns out not to be ours stays as it is.
+            connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+            Ok(())
         })?;
         Ok(store)
     }
 
-    fn attempt<T>(&self, action: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
-        action(&self.connection).map_err(|error| explain(&self.path, error))
+    /// Tries until nobody else is at it, or patience ends. An action that is busy has changed nothing.
+    fn attempt<T>(&self, action: impl Fn(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
+        let clock = Instant::now();
+        loop {
+            let error = match action(&self.connection) {
+                Ok(value) => return Ok(value),
+                Err(error) => error,
+            };
+            let busy = matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked));
+            if !busy || clock.elapsed() >= PATIENCE {
+                let error = explain(&self.path, error);
+                return Err(match (self.newer, error) {
+                    (Some(found), StoreError::Sqlite { .. }) => self.too_new(found),
+                    (_, error) => error,
+                });
+            }
+            if clock.elapsed() >= UNTOLD {
+                (self.waiting)();
+            }
+            std::thread::sleep(REST);
+        }
     }
 
-    fn version(&self) -> Result<u32, StoreError> {
-        self.attempt(|connection| connection.query_row("PRAGMA user_version", [], |row| row.get(0)))
+    fn too_new(&self, found: u32) -> StoreError {
+        StoreError::Newer { path: self.path.clone(), found, known: SCHEMA }
     }
 
-    fn refuse_newer(&self, found: u32) -> Result<(), StoreError> {
-        if found > SCHEMA {
-            return Err(StoreError::Newer { path: self.path.clone(), found, known: SCHEMA });
+    fn migrate(&self) -> Result<(), StoreError> {
+        self.attempt(|connection| {
+            let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
+            // Another process may have been here between the look and the lock.
+            let found: u32 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+            for step in MIGRATIONS.iter().skip(found as usize) {
+                transaction.execute_batch(step)?;
+            }
+            transaction.pragma_update(None, "user_version", SCHEMA.max(found))?;
+            transaction.commit()
+        })
+    }
+
+    /// Where the database was put that was found in its place, if one was that is damaged or not ours.
+    pub fn set_aside(&self) -> Option<&Path> {
+        self.aside.as_deref()
+    }
+
+    /// Whether it was written by a newer Probity, so that there may be more in it than is shown.
+    pub fn is_newer(&self) -> bool {
+        self.newer.is_some()
+    }
+
+    /// Whether the file that was opened is still the one that others would open.
+    pub fn is_in_place(&self, state: &State) -> bool {
+        self.id.is_some() && self.id == state.database_id()
+    }
+
+    /// Records a run: all of it, in one transaction, and what is not kept any longer goes with it. Then its logs go.
+    pub fn record(&self, state: &State, record: &Record) -> Result<(), StoreError> {
+        for run in self.insert(record, logs::size(state, record.run.as_str()))? {
+            // What stays is found as left over.
+            if let Err(error) = logs::remove(state, &run.run) {
+                tracing::debug!(run = run.run, %error, "logs cannot be removed");
+            }
         }
         Ok(())
     }
 
-    /// Refuses a database whose schema is not ours to the letter: whoever made it may have it keep or show what they like.
-    fn refuse_foreign(&self) -> Result<(), StoreError> {
-        let schema = |connection: &Connection| -> rusqlite::Result<Vec<String>> {
-            let all = "SELECT type || ' ' || name || ' ' || coalesce(sql, '') FROM sqlite_schema ORDER BY 1";
-            connection.prepare(all)?.query_map([], |row| row.get(0))?.collect()
-        };
-        let ours = Connection::open_in_memory()
-            .and_then(|memory| {
-                MIGRATIONS.iter().try_for_each(|step| memory.execute_batch(step))?;
-                schema(&memory)
-            })
-            .map_err(|error| explain(&self.path, error))?;
-        if self.attempt(schema)? == ours { Ok(()) } else { Err(StoreError::Damaged(self.path.clone())) }
-    }
-
-    fn migrate(&mut self) -> Result<(), StoreError> {
-        let found = self.version()?;
-        self.refuse_newer(found)?;
-        if found == SCHEMA {
+    /// Records a run that ended before it could do so itself, if nobody else did.
+    pub fn record_abandoned(&self, state: &State, record: &Record) -> Result<(), StoreError> {
+        if self.has(record.run.as_str())? {
             return Ok(());
         }
-        let path = self.path.clone();
-        let explain = |error| explain(&path, error);
-        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explain)?;
-        // Another process may have been here between the look and the lock.
-        let found: u32 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(explain)?;
-        for step in MIGRATIONS.iter().skip(found as usize) {
-            transaction.execute_batch(step).map_err(explain)?;
+        match self.record(state, record) {
+            // Two may do so at once: the second finds the name taken, which is what it wanted.
+            Err(StoreError::Sqlite { source, .. })
+                if source.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) =>
+            {
+                Ok(())
+            }
+            recorded => recorded,
         }
-        transaction.pragma_update(None, "user_version", SCHEMA).map_err(explain)?;
-        transaction.commit().map_err(explain)
     }
 
-    /// Records a run: all of it, in one transaction.
-    pub fn record(&mut self, record: &Record) -> Result<(), StoreError> {
+    /// Whether there is a record of the run with exactly this name.
+    pub(super) fn has(&self, run: &str) -> Result<bool, StoreError> {
+        self.attempt(|connection| connection.prepare("SELECT 1 FROM run WHERE id = ?1")?.exists([run]))
+    }
+
+    fn insert(&self, record: &Record, log_bytes: u64) -> Result<Vec<Gone>, StoreError> {
         let bytes = to_canonical(record)?;
         let digest = record.digest()?.to_string();
-        let inserted = self.attempt(|connection| {
-            connection.execute(
+        let gone = self.attempt(|connection| {
+            let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
+            let inserted = transaction.execute(
                 "INSERT INTO run (id, started, scenario, outcome, verdict_digest, record_digest, record)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
                 params![
@@ -245,10 +290,75 @@ impl Store {
                     digest,
                     bytes,
                 ],
-            )
+            )? + transaction.execute(
+                "INSERT INTO kept (seq, started, scenario, verdict, scoped, log_bytes) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                params![
+                    transaction.last_insert_rowid(),
+                    record.started,
+                    record.verdict.scenario.as_str(),
+                    record.verdict_digest.is_some(),
+                    record.verdict.is_scoped(),
+                    i64::try_from(log_bytes).unwrap_or(i64::MAX),
+                ],
+            )?;
+            // A table that somebody else made may swallow rows.
+            if inserted != 2 {
+                return Ok(None);
+            }
+            let gone = expire(&transaction)?;
+            transaction.commit()?;
+            Ok(Some(gone))
         })?;
-        // A table that somebody else made may swallow rows.
-        if inserted == 1 { Ok(()) } else { Err(StoreError::Damaged(self.path.clone())) }
+        gone.ok_or_else(|| StoreError::Damaged(self.path.clone()))
+    }
+
+    /// What is not kept any longer, without removing it.
+    pub(super) fn expiring(&self) -> Result<Vec<Gone>, StoreError> {
+        Ok(self.attempt(expiring)?.into_iter().filter_map(|(_, gone)| gone).collect())
+    }
+
+    /// Removes what is not kept any longer. The logs of it are still to be removed.
+    pub(super) fn expire(&self) -> Result<Vec<Gone>, StoreError> {
+        self.attempt(|connection| {
+            let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
+            let gone = expire(&transaction)?;
+            transaction.commit()?;
+            Ok(gone)
+        })
+    }
+
+    /// The names of all runs, the oldest first.
+    pub(super) fn names(&self) -> Result<Vec<String>, StoreError> {
+        self.attempt(|connection| {
+            connection.prepare("SELECT id FROM run ORDER BY seq")?.query_map([], |row| row.get(0))?.collect()
+        })
+    }
+
+    /// Where what is kept beside a record, for lists, is not what the record says.
+    pub(super) fn beside(&self, record: &Record) -> Result<Option<String>, StoreError> {
+        let found: Option<(String, String, String, Option<String>)> = self.attempt(|connection| {
+            let query = "SELECT started, scenario, outcome, verdict_digest FROM run WHERE id = ?1";
+            let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
+            connection.query_row(query, [record.run.as_str()], row).optional()
+        })?;
+        let says = (
+            record.started.clone(),
+            record.verdict.scenario.as_str().to_owned(),
+            record.verdict.outcome.word().to_owned(),
+            record.verdict_digest.map(|digest| digest.to_string()),
+        );
+        Ok(found
+            .filter(|found| *found != says)
+            .map(|_| "lists show another start, scenario, outcome or verdict".to_owned()))
+    }
+
+    /// What SQLite finds wrong with the file.
+    pub(super) fn integrity(&self) -> Result<Vec<String>, StoreError> {
+        let mut found: Vec<String> = self.attempt(|connection| {
+            connection.prepare("PRAGMA integrity_check")?.query_map([], |row| row.get(0))?.collect()
+        })?;
+        found.retain(|line| line != "ok");
+        Ok(found)
     }
 
     /// The newest runs first, at most `limit`.
@@ -320,20 +430,44 @@ impl Store {
     }
 }
 
-fn explain(path: &Path, error: rusqlite::Error) -> StoreError {
-    let path = path.to_owned();
-    match error.sqlite_error_code() {
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Locked(path),
-        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => StoreError::ReadOnly(path),
-        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => StoreError::Damaged(path),
-        Some(ErrorCode::DiskFull) => StoreError::Full(path),
-        _ => StoreError::Sqlite { path, source: error },
+/// What is not kept any longer.
+fn expiring(connection: &Connection) -> rusqlite::Result<Vec<(i64, Option<Gone>)>> {
+    let query = "SELECT seq, started, scenario, verdict, scoped, log_bytes FROM kept ORDER BY seq";
+    let row = |row: &rusqlite::Row<'_>| {
+        Ok(Kept {
+            seq: row.get(0)?,
+            started: row.get(1)?,
+            scenario: row.get(2)?,
+            verdict: row.get(3)?,
+            scoped: row.get(4)?,
+            log_bytes: u64::try_from(row.get::<_, i64>(5)?).unwrap_or(0),
+        })
+    };
+    let kept: Vec<Kept> = connection.prepare(query)?.query_map([], row)?.collect::<rusqlite::Result<_>>()?;
+    let gone = |(kept, why): (&Kept, Why)| {
+        let query = "SELECT id, started, scenario, outcome FROM run WHERE seq = ?1";
+        let log_bytes = kept.log_bytes;
+        let gone = connection.query_row(query, [kept.seq], |row| {
+            let (run, started, scenario, outcome) = (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);
+            Ok(Gone { run, started, scenario, outcome, why, log_bytes })
+        });
+        Ok((kept.seq, gone.optional()?))
+    };
+    retention::goes(&kept).into_iter().map(gone).collect()
+}
+
+fn expire(transaction: &Transaction<'_>) -> rusqlite::Result<Vec<Gone>> {
+    let gone = expiring(transaction)?;
+    for (seq, _) in &gone {
+        transaction.execute("DELETE FROM run WHERE seq = ?1", [seq])?;
+        transaction.execute("DELETE FROM kept WHERE seq = ?1", [seq])?;
     }
+    Ok(gone.into_iter().filter_map(|(_, gone)| gone).collect())
 }
 
 /// A new name for a run: 48 random bits.
-pub fn new_run_id() -> std::io::Result<RunId> {
+pub fn new_run_id() -> io::Result<RunId> {
     let mut bytes = [0; 6];
-    getrandom::fill(&mut bytes).map_err(|error| std::io::Error::other(error.to_string()))?;
-    hex(&bytes).parse().map_err(std::io::Error::other)
+    getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
+    hex(&bytes).parse().map_err(io::Error::other)
 }

@@ -1,9 +1,15 @@
 //! Logs: `logs/<run>/<check>.log`, one file a check, and `logs/<run>/verify.log`, all of them in declared order.
 
+//!
+//! Files are made and read by the handle of the run's folder, which is opened as one: what a command puts in its place is
+//! never written to, and what it puts in a file's place is no log.
+
+use super::place::{State, id, names, open_folder};
 use crate::model::{CheckId, Concealer, Digest, Log, RunId, Secrets};
-use std::fs::{File, OpenOptions};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 /// The logs of one run.
@@ -11,18 +17,34 @@ use std::path::{Path, PathBuf};
 pub struct Logs {
     state: PathBuf,
     run: RunId,
+    folder: OwnedFd,
 }
 
 impl Logs {
     /// Makes the folder of a run's logs.
-    pub fn create(state: &Path, run: &RunId) -> io::Result<Self> {
-        std::fs::create_dir(state.join("logs").join(run.as_str()))?;
-        Ok(Self { state: state.to_owned(), run: run.clone() })
+    pub fn create(state: &State, run: &RunId) -> io::Result<Self> {
+        let logs = open_folder(state.folder(), "logs")?;
+        rustix::fs::mkdirat(&logs, run.as_str(), Mode::RWXU)?;
+        let folder = open_folder(&logs, run.as_str())?;
+        Ok(Self { state: state.path().to_owned(), run: run.clone(), folder })
     }
 
     /// The folder they are in.
     pub fn folder(&self) -> PathBuf {
         self.state.join("logs").join(self.run.as_str())
+    }
+
+    /// Fails where something else took the place of the folder that was made, or of one above it: what is kept would not
+    /// be found there.
+    pub fn in_place(&self) -> io::Result<()> {
+        let gone = |error: io::Error| io::Error::other(format!("the folder of its logs is no longer there: {error}"));
+        let state = open_folder(rustix::fs::CWD, &self.state).map_err(|error| gone(error.into()))?;
+        let now = folder_of(state, self.run.as_str()).map_err(gone)?;
+        if id(&rustix::fs::fstat(&now)?) == id(&rustix::fs::fstat(&self.folder)?) {
+            Ok(())
+        } else {
+            Err(io::Error::other("another folder took the place of the one for its logs"))
+        }
     }
 
     /// The name of a check's log in that folder.
@@ -37,24 +59,29 @@ impl Logs {
     /// A new file for the output of a check, to be appended to. Where there are secrets it has no name, so that whatever
     /// ends this process leaves none of them behind.
     pub fn start(&self, check: &CheckId, secrets: &Secrets) -> io::Result<File> {
+        self.in_place()?;
         if secrets.is_empty() {
-            return self.named(check);
+            return self.named(check.as_str());
         }
         let file = tempfile::tempfile_in(self.folder())?;
-        rustix::fs::fcntl_setfl(&file, rustix::fs::OFlags::APPEND)?;
+        rustix::fs::fcntl_setfl(&file, OFlags::APPEND)?;
         Ok(file)
     }
 
-    fn named(&self, check: &CheckId) -> io::Result<File> {
-        let path = self.state.join(self.relative(check.as_str()));
-        OpenOptions::new().read(true).append(true).create_new(true).mode(0o600).open(path)
+    fn named(&self, name: &str) -> io::Result<File> {
+        self.new_file(&format!("{name}.log"))
+    }
+
+    fn new_file(&self, name: &str) -> io::Result<File> {
+        let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(File::from(rustix::fs::openat(&self.folder, name, flags, Mode::RUSR | Mode::WUSR)?))
     }
 
     /// Writes a list of files for a check beside its log, and returns its path.
     pub fn list(&self, check: &CheckId, contents: &[u8]) -> io::Result<String> {
-        let path = self.folder().join(format!("{check}.files"));
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
-        file.write_all(contents)?;
+        let name = format!("{check}.files");
+        self.new_file(&name)?.write_all(contents)?;
+        let path = self.folder().join(name);
         path.into_os_string().into_string().map_err(|_| io::Error::other("the path of the state folder is no text"))
     }
 
@@ -62,7 +89,7 @@ impl Logs {
     /// since a command may have put something else in its place.
     pub fn finish(&self, check: &CheckId, mut file: File, secrets: &Secrets) -> io::Result<Log> {
         if !secrets.is_empty() {
-            let mut kept = self.named(check)?;
+            let mut kept = self.named(check.as_str())?;
             // What a straggler writes meanwhile is not part of it, however much that is.
             let size = file.metadata()?.len();
             file.seek(SeekFrom::Start(0))?;
@@ -77,10 +104,9 @@ impl Logs {
 
     /// Writes `verify.log`: what each of these logs was when its check had ended, under a line with the check's name.
     pub fn combine<'a>(&self, logs: impl Iterator<Item = (&'a CheckId, &'a Log)>) -> io::Result<()> {
-        let path = self.state.join(self.relative("verify"));
-        let mut combined = OpenOptions::new().append(true).create_new(true).mode(0o600).open(path)?;
+        let mut combined = self.named("verify")?;
         for (check, log) in logs {
-            let Ok(part) = open(&self.state, &self.run, check.as_str()) else { continue };
+            let Ok(part) = open(&self.folder, check.as_str()) else { continue };
             writeln!(combined, "==> {check} <==")?;
             io::copy(&mut part.take(log.size), &mut combined)?;
             writeln!(combined)?;
@@ -110,40 +136,89 @@ fn conceal(mut from: impl io::Read, into: &mut File, secrets: &Secrets) -> io::R
     }
 }
 
+/// The folder of a run's logs, opened as one, with all above it in the state folder.
+pub(super) fn folder_of(state: impl AsFd, run: &str) -> io::Result<OwnedFd> {
+    Ok(open_folder(open_folder(state, "logs")?, run)?)
+}
+
 /// Opens a log of a run for reading: a regular file, and no link, whatever was put in its place.
-fn open(state: &Path, run: &RunId, name: &str) -> io::Result<File> {
-    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
-    let path = state.join("logs").join(run.as_str()).join(format!("{name}.log"));
-    let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
+fn open(folder: impl AsFd, name: &str) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::openat(folder, format!("{name}.log"), flags, Mode::empty())?);
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a regular file")) }
+}
+
+fn open_of(state: &State, run: &RunId, name: &str) -> io::Result<File> {
+    open(folder_of(state.folder(), run.as_str())?, name)
 }
 
 /// The output of a check of a run, if it is still what the record says. Its place follows from the names, whatever the
 /// record may claim.
-pub fn read_log(state: &Path, run: &RunId, check: &CheckId, log: &Log) -> io::Result<Vec<u8>> {
+pub fn read_log(state: &State, run: &RunId, check: &CheckId, log: &Log) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     // One byte more than it should have tells that it grew.
-    open(state, run, check.as_str())?.take(log.size.saturating_add(1)).read_to_end(&mut bytes)?;
-    if Digest::of(&bytes) == log.digest {
-        Ok(bytes)
-    } else {
-        Err(io::Error::other("it was changed after the run: its digest does not match"))
-    }
+    open_of(state, run, check.as_str())?.take(log.size.saturating_add(1)).read_to_end(&mut bytes)?;
+    if Digest::of(&bytes) == log.digest { Ok(bytes) } else { Err(changed()) }
+}
+
+/// Whether the output of a check is still what the record says, without having all of it at once.
+pub(super) fn hold(state: &State, run: &RunId, check: &CheckId, log: &Log) -> io::Result<()> {
+    let file = open_of(state, run, check.as_str())?;
+    let same = file.metadata()?.len() == log.size && Digest::of_reader(file)? == log.digest;
+    if same { Ok(()) } else { Err(changed()) }
+}
+
+fn changed() -> io::Error {
+    io::Error::other("it was changed after the run: its digest does not match")
 }
 
 /// All output of a run in declared order, which no record vouches for.
-pub fn read_combined(state: &Path, run: &RunId) -> io::Result<Vec<u8>> {
+pub fn read_combined(state: &State, run: &RunId) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    open(state, run, "verify")?.read_to_end(&mut bytes)?;
+    open_of(state, run, "verify")?.read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
 /// The last `count` bytes of the output of a check.
-pub fn read_tail(state: &Path, run: &RunId, check: &CheckId, count: u64) -> io::Result<Vec<u8>> {
-    let mut file = open(state, run, check.as_str())?;
+pub fn read_tail(state: &State, run: &RunId, check: &CheckId, count: u64) -> io::Result<Vec<u8>> {
+    let mut file = open_of(state, run, check.as_str())?;
     let length = file.metadata()?.len();
     file.seek(SeekFrom::Start(length.saturating_sub(count)))?;
     let mut bytes = Vec::new();
     file.take(count).read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+/// How many bytes the files of a run's folder have, as far as anybody can say.
+pub(super) fn size(state: &State, run: &str) -> u64 {
+    let Ok(folder) = folder_of(state.folder(), run) else { return 0 };
+    let sizes = names(&folder).unwrap_or_default().into_iter().filter_map(|name| {
+        let stat = rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        let regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        u64::try_from(stat.st_size).ok().filter(|_| regular)
+    });
+    sizes.fold(0, u64::saturating_add)
+}
+
+/// Removes the folder of a run's logs. That it is not there is what was wanted.
+pub(super) fn remove(state: &State, run: &str) -> io::Result<()> {
+    remove_entry(open_folder(state.folder(), "logs")?, &state.path().join("logs"), run)
+}
+
+/// Removes what is in a folder under a name: a link as a link, a folder with all that is in it.
+pub(super) fn remove_entry(parent: impl AsFd, path: &Path, name: &str) -> io::Result<()> {
+    match rustix::fs::unlinkat(&parent, name, AtFlags::empty()) {
+        Ok(()) | Err(rustix::io::Errno::NOENT) => Ok(()),
+        // Of a folder; which of the two words is said differs between systems.
+        Err(rustix::io::Errno::ISDIR | rustix::io::Errno::PERM) => match std::fs::remove_dir_all(path.join(name)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        },
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether the combined log of a run is there, as a file.
+pub(super) fn has_combined(state: &State, run: &str) -> io::Result<()> {
+    open(folder_of(state.folder(), run)?, "verify").map(|_| ())
 }
