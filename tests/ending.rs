@@ -73,12 +73,14 @@ fn below(pid: &str) -> Vec<String> {
     found.split_off(1)
 }
 
-/// What a run that was killed leaves: no record, and a store that the next run can use.
-fn assert_no_record(project: &Project) {
+/// What a run that was killed leaves: that it was interrupted, and a store that the next run can use.
+fn assert_no_verdict(project: &Project) {
     let ran = project.run(&["log", "--json"]);
     let runs = serde_json::from_str::<Value>(&ran.stdout).unwrap_or_default();
     let runs = runs.get("runs").cloned().unwrap_or(runs);
-    assert!(runs.as_array().is_none_or(Vec::is_empty), "{}", ran.stdout);
+    for run in runs.as_array().into_iter().flatten() {
+        assert_eq!((&run["outcome"], &run["verdict_digest"]), (&json!("interrupted"), &Value::Null), "{}", ran.stdout);
+    }
     project.write("run", "exit 0").write("probity.toml", "[checks.c]\ncommand = [\"sh\", \"./run\"]\n");
     project.run(&["verify"]).exits(0);
 }
@@ -225,12 +227,12 @@ fn hanging() -> (Project, Child, [String; 3], Vec<String>) {
 }
 
 #[test]
-fn nothing_is_left_when_probity_is_killed_and_there_is_no_record() {
+fn nothing_is_left_when_probity_is_killed_and_there_is_no_verdict() {
     let (project, mut child, [host, ..], all) = hanging();
     signal("KILL", &host);
     child.wait().unwrap();
     eventually("the end of everything", || all.iter().all(|pid| !alive(pid)));
-    assert_no_record(&project);
+    assert_no_verdict(&project);
 }
 
 #[test]

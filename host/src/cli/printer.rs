@@ -8,7 +8,7 @@ use crate::model::Secrets;
 use crate::report::{Style, escape, escape_in_json};
 use anstyle::{AnsiColor, Style as Ansi};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use std::cell::{OnceCell, RefCell};
+use std::cell::RefCell;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub(super) struct Printer {
     /// Why data did not reach stdout.
     lost: RefCell<Option<io::Error>>,
     /// What must not be in anything that is said to people, once it is known.
-    secrets: OnceCell<Secrets>,
+    secrets: RefCell<Option<Secrets>>,
 }
 
 impl Printer {
@@ -46,7 +46,7 @@ impl Printer {
             stderr: style(io::stderr().is_terminal()),
             spinner: progress.then(spinner),
             lost: RefCell::new(None),
-            secrets: OnceCell::new(),
+            secrets: RefCell::new(None),
         }
     }
 
@@ -65,12 +65,12 @@ impl Printer {
 
     /// From here on these values are in no message.
     pub(super) fn keep(&self, secrets: Secrets) {
-        let _ = self.secrets.set(secrets);
+        self.secrets.replace(Some(secrets));
     }
 
     /// The text without the values that are to be kept.
     pub(super) fn concealed(&self, text: &str) -> String {
-        self.secrets.get().map_or_else(|| text.to_owned(), |secrets| secrets.conceal(text))
+        self.secrets.borrow().as_ref().map_or_else(|| text.to_owned(), |secrets| secrets.conceal(text))
     }
 
     /// Data.

@@ -2,21 +2,21 @@
 
 use super::args::{Demand, Verify};
 use super::error::CliError;
+use super::place::Place;
 use super::printer::Printer;
+use super::signals::{Supervised, listen};
 use super::take::{Budget, Taken, take};
-use super::turn::{self, Entered, Own, Turn};
+use super::turn::{self, Entered, Turn};
 use super::{baseline, prepare};
 use crate::config::User;
 use crate::guest::Host;
-use crate::model::{CheckId, CheckKind, Event, Record, RecordRow, RunId, RunOutcome};
+use crate::model::{CheckId, CheckKind, Event, Record, RecordRow, RunId};
 use crate::native::{Cut, Stop, Supervisor};
-use crate::plan::{self, About, Work};
+use crate::plan::{self, About, Plan, Work};
 use crate::report::Human;
 use crate::run::{self, Surroundings};
-use crate::store::{self, Lease, Logs, State, Store, StoreError};
-use crate::subject::Patience;
+use crate::store::{self, State};
 use crate::system::{self, clock};
-use std::fmt::Display;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
@@ -35,258 +35,158 @@ pub(super) fn verify(folder: &Path, options: &Verify, printer: &Printer) -> Resu
     let stops = listen(&budget.patience, &supervisor)?;
     let waiting = turn::waiting(printer);
     let mut turn = Turn::new(budget, options, printer, &waiting)?;
-    let host = prepare::host()?;
-    let user = prepare::user(printer)?;
+    let session = Session {
+        folder,
+        options,
+        printer,
+        host: prepare::host()?,
+        user: prepare::user(printer)?,
+        supervisor: &supervisor,
+        stops,
+    };
     loop {
-        if let Some(code) = attempt(folder, options, &user, &host, &supervisor, &stops, &mut turn, printer)? {
+        if let Some(code) = session.attempt(&mut turn)? {
             return Ok(code);
         }
     }
 }
 
-/// Verifies the tree as it is now. None where another run of it was waited for after it had been looked at.
-fn attempt(
-    folder: &Path,
-    options: &Verify,
-    user: &User,
-    host: &Host,
-    supervisor: &Arc<Supervisor>,
-    stops: &(Sender<Stop>, Receiver<Stop>),
-    turn: &mut Turn<'_>,
-    printer: &Printer,
-) -> Result<Option<u8>, CliError> {
-    let taken = take(folder, options, user, turn, printer).map_err(|error| turn.judge(error))?;
-    let Taken { project, workspace, snapshot } = &taken;
-    let secrets = prepare::secrets(&project.config);
-    printer.keep(secrets.clone());
-    if snapshot.entries.is_empty() {
-        printer.note("note: the subject is empty: nothing here is tracked, and everything is ignored");
+/// What stays as it is while a run waits for its turn.
+struct Session<'a> {
+    folder: &'a Path,
+    options: &'a Verify,
+    printer: &'a Printer,
+    host: Host,
+    user: User,
+    supervisor: &'a Arc<Supervisor>,
+    stops: (Sender<Stop>, Receiver<Stop>),
+}
+
+impl Session<'_> {
+    /// Verifies the tree as it is now. None where another run of it was waited for after it had been looked at.
+    fn attempt(&self, turn: &mut Turn<'_>) -> Result<Option<u8>, CliError> {
+        let Self { folder, options, printer, host, user, supervisor, stops } = self;
+        let taken = take(folder, options, user, turn, printer).map_err(|error| turn.judge(error))?;
+        let Taken { project, workspace, snapshot } = &taken;
+        let secrets = prepare::secrets(&project.config);
+        printer.keep(secrets.clone());
+        if snapshot.entries.is_empty() {
+            printer.note("note: the subject is empty: nothing here is tracked, and everything is ignored");
+        }
+        let scenario = prepare::scenario(&project.config, &options.scenario)?;
+        let mut request = prepare::request(scenario, options)?;
+        // A reason is kept and shown as it is given.
+        request.not_applicable = request.not_applicable.map(|reason| printer.concealed(&reason));
+        prepare::within_ceilings(project, scenario, user, printer)?;
+        let spec = taken.spec().map_err(|error| turn.judge(error))?;
+        let base = taken.base(scenario, options, printer).map_err(|error| turn.judge(error))?;
+        if request.changed && base.is_none() {
+            let hint = if workspace.repository.is_some() {
+                "name one with `--base origin/main`, or as `base` of the scenario"
+            } else {
+                "there is no repository here: run it in one, or leave `--changed` out"
+            };
+            return Err(CliError::usage("`--changed` compares with a base, and there is none").hint(hint));
+        }
+        let branch = taken.branch()?;
+        let looked = clock::now();
+        let about = About {
+            snapshot,
+            base: base.as_ref(),
+            branch: branch.as_deref(),
+            capabilities: None,
+            ceilings: user.limits,
+            key: system::key(),
+        };
+        let chosen = prepare::chosen(&project.config, scenario, about, &request);
+        baseline::with_base(project, scenario, &chosen, base.as_ref(), printer)?;
+        if options.plan {
+            return Ok(Some(super::plan::show(&taken, scenario, about, &request, options.json, printer)));
+        }
+        let probes = prepare::probes(workspace, supervisor);
+        for (name, probe) in prepare::conditions(&project.config, &chosen, about) {
+            let cut = Cut { deadline: turn.budget.patience.deadline(), stops: (&stops.0, &stops.1) };
+            probes.capability(name, probe, cut);
+        }
+        let known = probes.known();
+        let about = About { capabilities: Some(&known), ..about };
+        let chosen = prepare::chosen(&project.config, scenario, about, &request);
+        if options.walls == Demand::Strict || user.strict_walls {
+            prepare::all_walls(&chosen, host)?;
+        }
+        let packs = prepare::packs(&taken, &chosen, host, printer)?;
+        let resolved = prepare::resolve(project, &chosen, &packs, printer)?;
+        let plan = plan::plan(&project.config, scenario, about, &request, &resolved, prepare::environment);
+        if turn.enter_at_last(workspace)? == Entered::Late {
+            return Ok(None);
+        }
+        if plan.units.iter().any(|unit| matches!(unit.work, Work::Command { .. })) {
+            supervisor.start();
+        }
+        for name in secrets.too_short() {
+            printer.note(&format!(
+                "note: the value of {name} is too short to be found in output, so it is not kept secret"
+            ));
+        }
+        let place = Place::open(&mut turn.place)?;
+        let budget = &turn.budget;
+        if let (None, Some(bytes), Some(memory)) = (&place.trouble, snapshot.remember(), prepare::memory(workspace)) {
+            memory.keep(&bytes);
+        }
+        let looked = clock::now() - looked;
+        let limit = plan.timeout.and_then(|timeout| budget.clock.checked_add(timeout)?.checked_add(looked));
+        budget.patience.until(limit);
+        let around = Surroundings {
+            run: place.run.clone(),
+            workspace,
+            snapshot,
+            base: base.as_ref(),
+            spec: spec.as_ref(),
+            claim: None,
+            packs: &packs,
+            capabilities: &probes,
+            supervisor,
+            logs: &place.logs,
+            engine: format!("probity {}, {}", env!("CARGO_PKG_VERSION"), crate::worker::engine_id()),
+            host: system::host_name(),
+            secrets,
+            staged: options.staged,
+            started: budget.started.clone(),
+            clock: budget.began,
+        };
+        Ok(Some(self.carry_out(&plan, &around, &place, turn.waiting)?))
     }
-    let scenario = prepare::scenario(&project.config, &options.scenario)?;
-    let mut request = prepare::request(scenario, options)?;
-    // A reason is kept and shown as it is given.
-    request.not_applicable = request.not_applicable.map(|reason| printer.concealed(&reason));
-    prepare::within_ceilings(project, scenario, user, printer)?;
-    let spec = taken.spec().map_err(|error| turn.judge(error))?;
-    let base = taken.base(scenario, options, printer).map_err(|error| turn.judge(error))?;
-    if request.changed && base.is_none() {
-        let hint = if workspace.repository.is_some() {
-            "name one with `--base origin/main`, or as `base` of the scenario"
+
+    /// Runs what was planned, records it, and tells of it: with which exit code.
+    fn carry_out(
+        &self,
+        plan: &Plan,
+        around: &Surroundings<'_>,
+        place: &Place<'_>,
+        waiting: &dyn Fn(),
+    ) -> Result<u8, CliError> {
+        let Self { options, printer, supervisor, stops, .. } = self;
+        place.begin(&run::begun(plan, around));
+        let mut running = Vec::new();
+        let record = run::execute(plan, around, (&stops.0, &stops.1), &mut |event| {
+            if !options.json {
+                show(event, &mut running, place, printer);
+            }
+        })?;
+        // It ends while the record is written.
+        supervisor.leave();
+        let (record, trouble) = place.publish(record, waiting);
+        let finished = Event::RunFinished { record: Box::new(record) };
+        let Event::RunFinished { record } = &finished else { return Ok(70) };
+        if options.json {
+            printer.json(&document(record, trouble.is_none())?);
         } else {
-            "there is no repository here: run it in one, or leave `--changed` out"
-        };
-        return Err(CliError::usage("`--changed` compares with a base, and there is none").hint(hint));
-    }
-    let branch = taken.branch()?;
-    let looked = clock::now();
-    let about = About {
-        snapshot,
-        base: base.as_ref(),
-        branch: branch.as_deref(),
-        capabilities: None,
-        ceilings: user.limits,
-        key: system::key(),
-    };
-    let chosen = prepare::chosen(&project.config, scenario, about, &request);
-    baseline::with_base(project, scenario, &chosen, base.as_ref(), printer)?;
-    if options.plan {
-        return Ok(Some(super::plan::show(&taken, scenario, about, &request, options.json, printer)));
-    }
-    let probes = prepare::probes(workspace, supervisor);
-    for (name, probe) in prepare::conditions(&project.config, &chosen, about) {
-        let cut = Cut { deadline: turn.budget.patience.deadline(), stops: (&stops.0, &stops.1) };
-        probes.capability(name, probe, cut);
-    }
-    let known = probes.known();
-    let about = About { capabilities: Some(&known), ..about };
-    let chosen = prepare::chosen(&project.config, scenario, about, &request);
-    if options.walls == Demand::Strict || user.strict_walls {
-        prepare::all_walls(&chosen, host)?;
-    }
-    let packs = prepare::packs(&taken, &chosen, host, printer)?;
-    let resolved = prepare::resolve(project, &chosen, &packs, printer)?;
-    let plan = plan::plan(&project.config, scenario, about, &request, &resolved, prepare::environment);
-    if turn.enter_at_last(workspace)? == Entered::Late {
-        return Ok(None);
-    }
-    if plan.units.iter().any(|unit| matches!(unit.work, Work::Command { .. })) {
-        supervisor.start();
-    }
-    for name in secrets.too_short() {
-        printer
-            .note(&format!("note: the value of {name} is too short to be found in output, so it is not kept secret"));
-    }
-    let mut place = Place::open(&mut turn.place)?;
-    let budget = &turn.budget;
-    if let (None, Some(bytes), Some(memory)) = (&place.trouble, snapshot.remember(), prepare::memory(workspace)) {
-        memory.keep(&bytes);
-    }
-    let looked = clock::now() - looked;
-    let limit = plan.timeout.and_then(|timeout| budget.clock.checked_add(timeout)?.checked_add(looked));
-    budget.patience.until(limit);
-    let around = Surroundings {
-        run: place.run.clone(),
-        workspace,
-        snapshot,
-        base: base.as_ref(),
-        spec: spec.as_ref(),
-        claim: None,
-        packs: &packs,
-        capabilities: &probes,
-        supervisor,
-        logs: &place.logs,
-        engine: format!("probity {}, {}", env!("CARGO_PKG_VERSION"), crate::worker::engine_id()),
-        host: system::host_name(),
-        secrets,
-        staged: options.staged,
-        started: budget.started.clone(),
-        clock: budget.began,
-    };
-    place.begin(&run::begun(&plan, &around));
-    let mut running = Vec::new();
-    let record = run::execute(&plan, &around, (&stops.0, &stops.1), &mut |event| {
-        if !options.json {
-            show(event, &mut running, &place, printer);
+            show(&finished, &mut running, place, printer);
         }
-    })?;
-    // It ends while the record is written.
-    supervisor.leave();
-    let (record, trouble) = place.publish(record, turn.waiting);
-    let finished = Event::RunFinished { record: Box::new(record) };
-    let Event::RunFinished { record } = &finished else { return Ok(Some(70)) };
-    if options.json {
-        printer.json(&document(record, trouble.is_none())?);
-    } else {
-        show(&finished, &mut running, &place, printer);
-    }
-    if let Some(trouble) = trouble {
-        printer.error(&trouble);
-    }
-    Ok(Some(record.verdict.outcome.exit_code()))
-}
-
-/// Sees to it that the supervisor has ended when this process does, however that comes.
-struct Supervised(Arc<Supervisor>);
-
-impl Drop for Supervised {
-    fn drop(&mut self) {
-        self.0.end();
-    }
-}
-
-/// Starts to listen for signals. Each one asks the run to stop: the first in order, the second at once, and the third
-/// ends this process where it is. A pause is one of all that runs.
-fn listen(patience: &Patience, supervisor: &Arc<Supervisor>) -> Result<(Sender<Stop>, Receiver<Stop>), CliError> {
-    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP};
-    let (sender, receiver) = std::sync::mpsc::channel();
-    let mut signals = signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGTERM, SIGTSTP])
-        .map_err(|error| CliError::trouble(format!("cannot listen for signals: {error}")))?;
-    let (stop, patience, supervisor) = (sender.clone(), patience.clone(), Arc::clone(supervisor));
-    std::thread::spawn(move || {
-        let mut count = 0;
-        for signal in signals.forever() {
-            if signal == SIGTSTP {
-                // In this order: time that is told stands still for as long as anything may.
-                clock::pause();
-                supervisor.pause();
-                // This returns when somebody lets the process go on.
-                let _ = signal_hook::low_level::emulate_default_handler(SIGTSTP);
-                supervisor.resume();
-                clock::resume();
-                continue;
-            }
-            count += 1;
-            patience.stop();
-            let _ = stop.send(Stop::Interrupted);
-            if count > 2 {
-                let _ = signal_hook::low_level::emulate_default_handler(SIGTERM);
-            }
+        if let Some(trouble) = trouble {
+            printer.error(&trouble);
         }
-    });
-    Ok((sender, receiver))
-}
-
-/// Where this run keeps what it makes.
-struct Place<'n> {
-    state: State,
-    run: RunId,
-    logs: Logs,
-    store: Option<Store<'n>>,
-    lease: Option<Lease>,
-    /// Why it cannot be the state folder: then nothing is recorded.
-    trouble: Option<String>,
-    /// Holds a folder that goes with this process.
-    _temporary: Option<tempfile::TempDir>,
-}
-
-impl<'n> Place<'n> {
-    /// The state folder; where that cannot be used, a temporary one, so that the run is still shown.
-    fn open(own: &mut Own<'n>) -> Result<Self, CliError> {
-        let (run, store, lease) = (own.run.clone(), own.store.take(), own.lease.take());
-        let trouble = match (own.state.take(), own.trouble.take()) {
-            (Some(state), None) => match Logs::create(&state, &run) {
-                Ok(logs) => return Ok(Self { state, run, logs, store, lease, trouble: None, _temporary: None }),
-                Err(error) => format!("cannot write below {}: {error}", state.path().display()),
-            },
-            (_, trouble) => trouble.unwrap_or_default(),
-        };
-        let none =
-            |error: &dyn Display| CliError::trouble(format!("{trouble}; and there is no temporary folder: {error}"));
-        let temporary = tempfile::tempdir().map_err(|error| none(&error))?;
-        let state = State::at(temporary.path()).map_err(|error| none(&error))?;
-        let logs = Logs::create(&state, &run).map_err(|error| none(&error))?;
-        Ok(Self { state, run, logs, store, lease, trouble: Some(trouble), _temporary: Some(temporary) })
-    }
-
-    /// Says that the run has begun, so that it is known of even if nothing else comes of it. Where that cannot be written,
-    /// neither can what comes of it, and that is told.
-    fn begin(&self, record: &Record) {
-        if let (None, Some(lease)) = (&self.trouble, &self.lease)
-            && let Err(error) = lease.begin(record)
-        {
-            tracing::warn!(%error, "if this run is killed, nobody will see that it was there");
-        }
-    }
-
-    /// Makes the record visible, last of all. One that cannot be recorded is no verdict: its outcome is `error`.
-    fn publish(&mut self, mut record: Record, waiting: &dyn Fn()) -> (Record, Option<CliError>) {
-        let logs = record.rows.iter().filter_map(|row| Some((&row.id, row.log.as_ref()?)));
-        let recorded = match &self.trouble {
-            Some(trouble) => Err(trouble.clone()),
-            None => self
-                .logs
-                .combine(logs)
-                .and_then(|()| self.logs.in_place())
-                .map_err(|error| format!("cannot write verify.log: {error}"))
-                .and_then(|()| self.record(&record, waiting).map_err(|error| error.to_string())),
-        };
-        match recorded {
-            Ok(()) => {
-                if let Some(lease) = self.lease.take() {
-                    lease.finish();
-                }
-                (record, None)
-            }
-            Err(why) => {
-                record.verdict.outcome = record.verdict.outcome.min(RunOutcome::Error);
-                record.verdict_digest = None;
-                (
-                    record,
-                    Some(CliError::trouble(format!("the verdict could not be recorded, so it does not count: {why}"))),
-                )
-            }
-        }
-    }
-
-    fn record(&self, record: &Record, waiting: &dyn Fn()) -> Result<(), StoreError> {
-        if let Some(store) = self.store.as_ref().filter(|store| store.is_in_place(&self.state)) {
-            match store.record(&self.state, record) {
-                // It was whole when the run began: the next one to open it sets it aside.
-                Err(StoreError::Damaged(_) | StoreError::Foreign(_)) => {}
-                recorded => return recorded,
-            }
-        }
-        Store::open(&self.state, waiting)?.record(&self.state, record)
+        Ok(record.verdict.outcome.exit_code())
     }
 }
 

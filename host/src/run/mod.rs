@@ -20,8 +20,8 @@ pub use sources::Sources;
 
 use crate::guest::Pack;
 use crate::model::{
-    CheckInfo, CheckKind, CheckOutcome, Class, Digest, ErrorKind, Event, Exit, NamedBase, PackName, Passed, Reaped, Record,
-    RecordRow, Row, RunId, RunOutcome, Secrets, Seen, Severity, SkipReason, Spec, Subject, Unnamed, UsedPack,
+    CheckInfo, CheckKind, CheckOutcome, Class, Digest, ErrorKind, Event, Exit, NamedBase, PackName, Passed, Reaped,
+    Record, RecordRow, Row, RunId, RunOutcome, Secrets, Seen, Severity, SkipReason, Spec, Subject, Unnamed, UsedPack,
     VERDICT_SCHEMA, Verdict,
 };
 use crate::native::{Probes, Stop, Supervisor};
@@ -161,7 +161,7 @@ fn record(plan: &Plan, around: &Surroundings<'_>, closing: Closing) -> Record {
     let mut unnamed = Unnamed::default();
     let (mut open, mut hidden) = (around.snapshot.open(), around.snapshot.hidden());
     let mut unproven = around.snapshot.unproven.clone();
-    let conceal = |text: &mut String| *text = shared.secrets.conceal(text);
+    let conceal = |text: &mut String| *text = around.secrets.conceal(text);
     for remark in open.iter_mut().chain(&mut hidden).chain(&mut unproven) {
         conceal(&mut remark.path);
         conceal(&mut remark.why);
@@ -185,7 +185,7 @@ fn record(plan: &Plan, around: &Surroundings<'_>, closing: Closing) -> Record {
         dirty: around.snapshot.dirty,
         staged: around.staged,
         base: around.base.map(|base| NamedBase {
-            name: shared.secrets.conceal(&base.named.name),
+            name: around.secrets.conceal(&base.named.name),
             commit: base.named.commit.clone(),
         }),
         spec_version: around.spec.map(|spec| spec.version),
