@@ -18,6 +18,7 @@ mod configuration;
 mod delivery;
 mod dirty;
 mod ending;
+mod events;
 mod everywhere;
 mod git;
 mod hostile;

@@ -670,6 +670,7 @@ fn a_claim_is_whatever_folder_the_caller_gives() {
         host: String::new(),
         secrets: model::Secrets::default(),
         staged: false,
+        live: false,
         started: String::new(),
         clock: std::time::Instant::now(),
     };

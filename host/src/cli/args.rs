@@ -35,7 +35,8 @@ pub(super) struct Arguments {
     #[arg(short = 'C', value_name = "DIR", global = true)]
     pub(super) directory: Option<PathBuf>,
 
-    /// Say more on stderr about what is done; twice for everything. `PROBITY_LOG` sets the same in detail
+    /// Show output as it comes, on stderr; twice to say what is done, too, and three times for everything.
+    /// `PROBITY_LOG` sets what is said in detail
     #[arg(short, long, action = clap::ArgAction::Count, global = true)]
     pub(super) verbose: u8,
 
@@ -68,6 +69,8 @@ pub(super) enum Command {
     Log(Log),
     /// Look at a recorded run again
     Show(Show),
+    /// Show a recorded run as it was shown when it went on
+    Replay(Replay),
     /// Keep the records in order
     Store {
         #[command(subcommand)]
@@ -131,13 +134,36 @@ pub(super) struct Verify {
     #[arg(long)]
     pub(super) no_wait: bool,
 
-    /// Write the whole record to stdout as one JSON document, and nothing else
+    /// How the run is shown on stdout
+    #[arg(long, value_enum, value_name = "FORM", conflicts_with = "json")]
+    pub(super) format: Option<Format>,
+
+    /// Write the whole record to stdout as one JSON document, and nothing else: the same as `--format json`
     #[arg(long)]
     pub(super) json: bool,
 
     /// What to do where walls around packs are missing
     #[arg(long, value_enum, value_name = "WHICH", default_value_t)]
     pub(super) walls: Demand,
+}
+
+/// In which form a run is shown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    /// For people
+    #[default]
+    Human,
+    /// The whole record as one JSON document, when all has ended
+    Json,
+    /// Each event as it comes, one JSON object a line
+    Jsonl,
+}
+
+impl Verify {
+    /// The form that was asked for.
+    pub(super) fn format(&self) -> Format {
+        self.format.unwrap_or(if self.json { Format::Json } else { Format::Human })
+    }
 }
 
 /// Which walls are asked for.
@@ -205,6 +231,16 @@ pub(super) struct Show {
     /// Write the whole record as JSON
     #[arg(long, conflicts_with_all = ["log", "check"])]
     pub(super) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Replay {
+    /// A run's name, the beginning of it, or `latest`
+    pub(super) run: String,
+
+    /// How it is shown on stdout
+    #[arg(long, value_enum, value_name = "FORM", default_value_t)]
+    pub(super) format: Format,
 }
 
 #[derive(Debug, Subcommand)]

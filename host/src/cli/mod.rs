@@ -15,7 +15,9 @@ mod place;
 mod plan;
 mod prepare;
 mod printer;
+mod replay;
 mod show;
+mod shown;
 mod signals;
 mod store;
 mod take;
@@ -64,9 +66,10 @@ fn dispatch(arguments: &Arguments, printer: &Printer) -> Result<u8, CliError> {
     let folder = args::folder(arguments)?;
     match &arguments.command {
         Command::Init => init::init(&folder, printer),
-        Command::Verify(options) => verify::verify(&folder, options, printer),
+        Command::Verify(options) => verify::verify(&folder, options, arguments.verbose > 0, printer),
         Command::Log(options) => log::log(&folder, options, printer),
         Command::Show(options) => show::show(&folder, options, printer),
+        Command::Replay(options) => replay::replay(&folder, options, printer),
         Command::Store { command: StoreCommand::Check } => store::check(&folder, printer),
         Command::Store { command: StoreCommand::Gc(options) } => store::gc(&folder, options, printer),
         Command::Config(options) => config::config(&folder, options, printer),

@@ -7,11 +7,12 @@ use crate::config::Colour;
 use crate::model::Secrets;
 use crate::report::{Style, escape, escape_in_json};
 use anstyle::{AnsiColor, Style as Ansi};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use std::cell::RefCell;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::process::ExitCode;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::prelude::*;
 
@@ -20,7 +21,7 @@ pub(super) struct Printer {
     stdout: Style,
     stderr: Style,
     /// On a terminal: what runs now.
-    spinner: Option<ProgressBar>,
+    spinner: Option<(ProgressBar, Arc<Mutex<Doing>>)>,
     /// Why data did not reach stdout.
     lost: RefCell<Option<io::Error>>,
     /// What must not be in anything that is said to people, once it is known.
@@ -83,6 +84,11 @@ impl Printer {
         self.out(&escape_in_json(&format!("{document:#}\n")));
     }
 
+    /// The same in one line, of several.
+    pub(super) fn json_line(&self, document: &serde_json::Value) {
+        self.out(&escape_in_json(&format!("{document}\n")));
+    }
+
     /// What a program wrote: as it is where another program reads it, harmless where a person does.
     pub(super) fn out_foreign(&self, bytes: &[u8]) {
         if io::stdout().is_terminal() {
@@ -138,11 +144,22 @@ impl Printer {
 
     /// Shows on a terminal what goes on now; nothing where `what` is none.
     pub(super) fn status(&self, what: Option<&str>) {
-        let Some(spinner) = &self.spinner else { return };
-        if let Some(what) = what {
+        self.doing(what.map(|what| Doing { what: String::new(), since: vec![(escape(what), Instant::now())] }));
+    }
+
+    /// The same of checks: how many are done, and which run since when.
+    pub(super) fn progress(&self, done: usize, all: usize, running: &[(String, Instant)]) {
+        let doing = Doing { what: format!("{done}/{all}  "), since: running.to_vec() };
+        self.doing(Some(doing).filter(|doing| !doing.since.is_empty()));
+    }
+
+    fn doing(&self, what: Option<Doing>) {
+        let Some((spinner, doing)) = &self.spinner else { return };
+        let goes_on = what.is_some();
+        *doing.lock().unwrap_or_else(PoisonError::into_inner) = what.unwrap_or_default();
+        if goes_on {
             // Also takes it back from having been finished.
             spinner.reset();
-            spinner.set_message(escape(what));
             spinner.set_draw_target(ProgressDrawTarget::stderr());
             spinner.enable_steady_tick(Duration::from_millis(100));
         } else {
@@ -154,19 +171,43 @@ impl Printer {
 
     fn quietly(&self, write: impl FnOnce()) {
         match &self.spinner {
-            Some(spinner) => spinner.suspend(write),
+            Some((spinner, _)) => spinner.suspend(write),
             None => write(),
         }
     }
 }
 
-fn spinner() -> ProgressBar {
-    let spinner = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
-    // The template is a constant; were it wrong, the plain style would be used.
-    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}  {elapsed}") {
-        spinner.set_style(style);
+/// What goes on, and since when.
+#[derive(Debug, Default)]
+struct Doing {
+    what: String,
+    since: Vec<(String, Instant)>,
+}
+
+impl Doing {
+    /// On one line: the first few of them.
+    fn text(&self) -> String {
+        const FEW: usize = 3;
+        let one = |(what, since): &(String, Instant)| format!("{what} {}s", since.elapsed().as_secs());
+        let mut words: Vec<String> = self.since.iter().take(FEW).map(one).collect();
+        if let Some(more @ 1..) = self.since.len().checked_sub(FEW) {
+            words.push(format!("and {more} more"));
+        }
+        format!("{}{}", self.what, words.join(", "))
     }
-    spinner
+}
+
+fn spinner() -> (ProgressBar, Arc<Mutex<Doing>>) {
+    let spinner = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
+    let doing = Arc::<Mutex<Doing>>::default();
+    let shown = Arc::clone(&doing);
+    // The template is a constant; were it wrong, the plain style would be used.
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {doing}") {
+        spinner.set_style(style.with_key("doing", move |_: &ProgressState, out: &mut dyn std::fmt::Write| {
+            let _ = out.write_str(&shown.lock().unwrap_or_else(PoisonError::into_inner).text());
+        }));
+    }
+    (spinner, doing)
 }
 
 /// What clap has to say: help and version on stdout with exit code 0, mistakes on stderr with 2.
@@ -175,7 +216,7 @@ pub(super) fn usage(error: &clap::Error) -> ExitCode {
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }
 
-/// Starts the log on stderr: `-v` for what Probity does, `-vv` for everything, `PROBITY_LOG` in detail.
+/// Starts the log on stderr: `-vv` for what Probity does, `-vvv` for everything, `PROBITY_LOG` in detail.
 pub(super) fn start_log(verbose: u8) {
     let named = std::env::var("PROBITY_LOG").ok().filter(|text| !text.is_empty());
     let targets = match named.map(|text| text.parse::<Targets>()) {
@@ -185,8 +226,8 @@ pub(super) fn start_log(verbose: u8) {
             Targets::new().with_default(LevelFilter::OFF)
         }
         None => match verbose {
-            0 => Targets::new().with_default(LevelFilter::OFF).with_target("probity", LevelFilter::WARN),
-            1 => Targets::new().with_target("probity", LevelFilter::DEBUG),
+            0 | 1 => Targets::new().with_default(LevelFilter::OFF).with_target("probity", LevelFilter::WARN),
+            2 => Targets::new().with_target("probity", LevelFilter::DEBUG),
             _ => Targets::new().with_default(LevelFilter::TRACE),
         },
     };

@@ -3,10 +3,11 @@
 use super::args::Show;
 use super::error::CliError;
 use super::printer::Printer;
-use super::{current, prepare, turn, verify};
-use crate::model::{CheckKind, CheckOutcome, Record, RecordRow, Row, SkipReason};
+use super::shown::{document, tail};
+use super::{current, prepare, turn};
+use crate::model::{CheckKind, CheckOutcome, Coverage, Record, RecordRow, Row, SkipReason};
 use crate::report::{Human, escape};
-use crate::store::{self, Label, Store, StoreError, read_combined, read_log};
+use crate::store::{self, Label, State, Store, StoreError, read_combined, read_log};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -15,19 +16,7 @@ const OLD: &str = "stale: this is about another specification than the one that 
 
 pub(super) fn show(folder: &Path, options: &Show, printer: &Printer) -> Result<u8, CliError> {
     let waiting = turn::waiting(printer);
-    let none = || StoreError::NoRun(options.run.clone());
-    let state = prepare::state_to_read(folder)?.ok_or_else(none)?;
-    let alive = store::settle(&state);
-    let store = Store::read(&state, &waiting)?;
-    let record = store.as_ref().map_or_else(|| Err(none()), |store| store.get(&options.run));
-    let record = record.map_err(|error| match (&error, alive.iter().find(|label| is_named(label, &options.run))) {
-        (StoreError::NoRun(_), Some(label)) => {
-            CliError::usage(format!("{} is still going on", turn::named(label))).hint("look again when it has ended")
-        }
-        _ => error.into(),
-    })?;
-    let Some(store) = store else { return Err(none().into()) };
-    turn::newer(Some(&store), printer);
+    let (state, store, record) = stored(folder, &options.run, &waiting, printer)?;
     let row = options.check.as_deref().map(|id| one(&record, id)).transpose()?;
     if options.log {
         let bytes = match row {
@@ -44,7 +33,7 @@ pub(super) fn show(folder: &Path, options: &Show, printer: &Printer) -> Result<u
     let spec = record.verdict.subject.spec;
     let outdated = spec.and_then(|spec| Some(current::specification(folder, printer)? != spec.digest));
     if options.json {
-        let mut document = verify::document(&record, true)?;
+        let mut document = document(&record, true)?;
         document["stale"] = serde_json::json!(outdated);
         if record.verdict.is_part() {
             document["last_full"] = serde_json::json!(store.last_full(record.verdict.scenario.as_str())?);
@@ -53,14 +42,39 @@ pub(super) fn show(folder: &Path, options: &Show, printer: &Printer) -> Result<u
         return Ok(0);
     }
     let human = Human::new(printer.style(), record.run.clone());
-    let tail = |around: &RecordRow| verify::tail(&state, &record.run, around);
-    let text = match row {
-        Some((row, around)) => human.with_all_findings().check(row, around, tail(around)) + &around_check(around),
-        None => header(&record, &store)? + &human.record(&record, tail),
+    let tail = |around: &RecordRow| tail(&state, &record.run, around);
+    let text = if let Some((row, around)) = row {
+        human.with_all_findings().alone(row, around, tail) + &around_check(around)
+    } else {
+        let events = record.events().map(|event| human.text(&event, tail));
+        header(&record, &store)? + &events.collect::<String>()
     };
     let text = if outdated == Some(true) { text + OLD } else { text };
     printer.out(&text);
     Ok(0)
+}
+
+/// A recorded run by its name or the beginning of it, with where it is.
+pub(super) fn stored<'n>(
+    folder: &Path,
+    run: &str,
+    waiting: &'n dyn Fn(),
+    printer: &Printer,
+) -> Result<(State, Store<'n>, Record), CliError> {
+    let none = || StoreError::NoRun(run.to_owned());
+    let state = prepare::state_to_read(folder)?.ok_or_else(none)?;
+    let alive = store::settle(&state);
+    let store = Store::read(&state, waiting)?;
+    let record = store.as_ref().map_or_else(|| Err(none()), |store| store.get(run));
+    let record = record.map_err(|error| match (&error, alive.iter().find(|label| is_named(label, run))) {
+        (StoreError::NoRun(_), Some(label)) => {
+            CliError::usage(format!("{} is still going on", turn::named(label))).hint("look again when it has ended")
+        }
+        _ => error.into(),
+    })?;
+    let store = store.ok_or_else(none)?;
+    turn::newer(Some(&store), printer);
+    Ok((state, store, record))
 }
 
 fn is_named(label: &Label, name: &str) -> bool {
@@ -114,6 +128,9 @@ fn header(record: &Record, store: &Store<'_>) -> Result<String, CliError> {
     if let Some(spec) = &record.verdict.subject.spec {
         let version = record.spec_version.map(|version| format!("{version}, ")).unwrap_or_default();
         line("spec", &format!("{version}{}", spec.digest));
+    }
+    if let Some(Coverage { scenario, selected, executed }) = record.coverage {
+        line("coverage", &format!("{scenario} checks in the scenario, {selected} selected, {executed} executed"));
     }
     for pack in &record.packs {
         line("pack", &format!("{} {}, {}", pack.name, pack.version, pack.digest));

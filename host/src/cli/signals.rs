@@ -1,9 +1,9 @@
-//! What is heard from outside while a run goes on: requests to end it, and to pause.
+//! What is heard from outside while a run goes on: requests to end it, to pause, and to say what goes on.
 
 use super::error::CliError;
 use crate::native::{Stop, Supervisor};
 use crate::subject::Patience;
-use crate::system::clock;
+use crate::system::{self, clock};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 
@@ -22,9 +22,11 @@ pub(super) fn listen(
     patience: &Patience,
     supervisor: &Arc<Supervisor>,
 ) -> Result<(Sender<Stop>, Receiver<Stop>), CliError> {
-    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP};
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP, SIGUSR1};
     let (sender, receiver) = std::sync::mpsc::channel();
-    let mut signals = signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGTERM, SIGTSTP])
+    // Who ignores these two means to go on without a terminal.
+    let heard = [SIGHUP, SIGINT].into_iter().filter(|signal| !system::ignores(*signal));
+    let mut signals = signal_hook::iterator::Signals::new(heard.chain([SIGTERM, SIGTSTP, SIGUSR1]))
         .map_err(|error| CliError::trouble(format!("cannot listen for signals: {error}")))?;
     let (stop, patience, supervisor) = (sender.clone(), patience.clone(), Arc::clone(supervisor));
     std::thread::spawn(move || {
@@ -38,6 +40,10 @@ pub(super) fn listen(
                 let _ = signal_hook::low_level::emulate_default_handler(SIGTSTP);
                 supervisor.resume();
                 clock::resume();
+                continue;
+            }
+            if signal == SIGUSR1 {
+                let _ = stop.send(Stop::Asked);
                 continue;
             }
             count += 1;

@@ -4,30 +4,23 @@ use super::args::{Demand, Verify};
 use super::error::CliError;
 use super::place::Place;
 use super::printer::Printer;
+use super::shown::Shown;
 use super::signals::{Supervised, listen};
 use super::take::{Budget, Taken, take};
 use super::turn::{self, Entered, Turn};
 use super::{baseline, prepare};
 use crate::config::User;
 use crate::guest::Host;
-use crate::model::{CheckId, CheckKind, Event, Record, RecordRow, RunId};
+use crate::model::Event;
 use crate::native::{Cut, Stop, Supervisor};
 use crate::plan::{self, About, Plan, Work};
-use crate::report::Human;
 use crate::run::{self, Surroundings};
-use crate::store::{self, State};
 use crate::system::{self, clock};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 
-/// The last lines of a failed command's output that a report shows.
-const TAIL_LINES: usize = 20;
-
-/// How much of the end of a log is looked at for them.
-const TAIL_BYTES: u64 = 16 << 10;
-
-pub(super) fn verify(folder: &Path, options: &Verify, printer: &Printer) -> Result<u8, CliError> {
+pub(super) fn verify(folder: &Path, options: &Verify, live: bool, printer: &Printer) -> Result<u8, CliError> {
     let budget = Budget::default();
     // From here on Ctrl-C ends the run in order, whatever it is at.
     let supervisor = prepare::supervisor()?;
@@ -38,6 +31,7 @@ pub(super) fn verify(folder: &Path, options: &Verify, printer: &Printer) -> Resu
     let session = Session {
         folder,
         options,
+        live,
         printer,
         host: prepare::host()?,
         user: prepare::user(printer)?,
@@ -55,6 +49,8 @@ pub(super) fn verify(folder: &Path, options: &Verify, printer: &Printer) -> Resu
 struct Session<'a> {
     folder: &'a Path,
     options: &'a Verify,
+    /// Whether output is shown as it comes.
+    live: bool,
     printer: &'a Printer,
     host: Host,
     user: User,
@@ -65,7 +61,7 @@ struct Session<'a> {
 impl Session<'_> {
     /// Verifies the tree as it is now. None where another run of it was waited for after it had been looked at.
     fn attempt(&self, turn: &mut Turn<'_>) -> Result<Option<u8>, CliError> {
-        let Self { folder, options, printer, host, user, supervisor, stops } = self;
+        let Self { folder, options, live, printer, host, user, supervisor, stops } = self;
         let taken = take(folder, options, user, turn, printer).map_err(|error| turn.judge(error))?;
         let Taken { project, workspace, snapshot } = &taken;
         let secrets = prepare::secrets(&project.config);
@@ -151,6 +147,7 @@ impl Session<'_> {
             host: system::host_name(),
             secrets,
             staged: options.staged,
+            live: *live,
             started: budget.started.clone(),
             clock: budget.began,
         };
@@ -167,71 +164,22 @@ impl Session<'_> {
     ) -> Result<u8, CliError> {
         let Self { options, printer, supervisor, stops, .. } = self;
         place.begin(&run::begun(plan, around));
-        let mut running = Vec::new();
+        let mut shown = Shown::new(options.format(), &place.run, &place.state, Some(around.clock), printer);
+        let mut told = Ok(());
         let record = run::execute(plan, around, (&stops.0, &stops.1), &mut |event| {
-            if !options.json {
-                show(event, &mut running, place, printer);
+            if told.is_ok() {
+                told = shown.hear(event);
             }
         })?;
+        told?;
         // It ends while the record is written.
         supervisor.leave();
         let (record, trouble) = place.publish(record, waiting);
-        let finished = Event::RunFinished { record: Box::new(record) };
-        let Event::RunFinished { record } = &finished else { return Ok(70) };
-        if options.json {
-            printer.json(&document(record, trouble.is_none())?);
-        } else {
-            show(&finished, &mut running, place, printer);
-        }
+        let code = record.verdict.outcome.exit_code();
+        shown.hear(&Event::RunFinished { record: Box::new(record), recorded: trouble.is_none() })?;
         if let Some(trouble) = trouble {
             printer.error(&trouble);
         }
-        Ok(record.verdict.outcome.exit_code())
+        Ok(code)
     }
-}
-
-/// Shows an event to a person. `running` has the checks that have started and of which nothing was told yet.
-fn show(event: &Event, running: &mut Vec<CheckId>, place: &Place<'_>, printer: &Printer) {
-    match event {
-        Event::CheckStarted { id, kind: CheckKind::Command | CheckKind::Logic } => running.push(id.clone()),
-        Event::CheckFinished { row, .. } => running.retain(|id| *id != row.id),
-        Event::RunStarted { .. } | Event::RunFinished { .. } => {}
-    }
-    let names: Vec<&str> = running.iter().map(CheckId::as_str).collect();
-    printer.status(Some(names.join(", ")).filter(|names| !names.is_empty()).as_deref());
-    // A value that had colours inside is whole once they are gone.
-    let tail = |record: &_| tail(&place.state, &place.run, record).map(|tail| printer.concealed(&tail));
-    let text = Human::new(printer.style(), place.run.clone()).text(event, tail);
-    if !text.is_empty() {
-        printer.out(&text);
-    }
-}
-
-/// The last lines of what a check wrote.
-pub(super) fn tail(state: &State, run: &RunId, record: &RecordRow) -> Option<String> {
-    let log = record.log.as_ref()?;
-    let bytes = store::read_tail(state, run, &record.id, TAIL_BYTES).ok()?;
-    let text = crate::report::without_codes(&String::from_utf8_lossy(&bytes));
-    // Unless it is all there is, it begins in the middle of a line.
-    let lines: Vec<&str> = text.lines().skip(usize::from(log.size > TAIL_BYTES)).collect();
-    let shown = &lines[lines.len().saturating_sub(TAIL_LINES)..];
-    if shown.is_empty() {
-        return None;
-    }
-    let all = lines.len() == shown.len() && log.size <= TAIL_BYTES;
-    let before = format!("… (the end of it; `probity show {run} --check {} --log` has all)\n", record.id);
-    Some(if all { String::new() } else { before } + &shown.join("\n"))
-}
-
-/// The record as one JSON document.
-pub(super) fn document(record: &Record, recorded: bool) -> Result<serde_json::Value, CliError> {
-    let digest = record.digest().map_err(|error| CliError::trouble(error.to_string()))?;
-    let document = serde_json::json!({
-        "schema": "probity/record/1",
-        "exit_code": record.verdict.outcome.exit_code(),
-        "recorded": recorded,
-        "record_digest": digest,
-        "record": record,
-    });
-    Ok(document)
 }

@@ -23,7 +23,7 @@ pub use contract::{
     Change, ChangeKind, CheckInfo, Entry, EntryKind, Mount, Need, PackInfo, Refusal, Report, Request, Rule, Scope,
 };
 pub use digest::{Context, Digest, DigestError, Encoder, hex};
-pub use event::Event;
+pub use event::{Busy, Event, Stopping};
 pub use finding::{Edit, Finding, Place, Position, Severity};
 pub use form::{MAX_INTEGER, id_form, line_form, unique_ids};
 pub use id::{CapabilityName, CheckId, IdError, PackName, RunId, ScenarioName};
@@ -32,6 +32,6 @@ pub use outcome::{CheckOutcome, Class, Deselected, ErrorKind, RunOutcome, SkipRe
 pub use reaped::Reaped;
 pub use secrets::{Concealer, Secrets};
 pub use verdict::{
-    CheckKind, EnvironmentMode, Exit, Log, NamedBase, Passed, PlanRow, Record, RecordRow, Remark, Row, Seen, Spec,
-    SpecVersion, Subject, Unnamed, UsedPack, VERDICT_SCHEMA, Verdict,
+    CheckKind, Coverage, EnvironmentMode, Exit, Log, NamedBase, Passed, PlanRow, Record, RecordRow, Remark, Row, Seen,
+    Spec, SpecVersion, Subject, Unnamed, UsedPack, VERDICT_SCHEMA, Verdict,
 };

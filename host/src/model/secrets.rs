@@ -26,6 +26,8 @@ struct Patterns {
     /// What to write instead of each.
     instead: Vec<String>,
     longest: usize,
+    /// Whether one of them goes on after the end of a line.
+    across_lines: bool,
 }
 
 // By hand, so that no value is shown by accident.
@@ -73,6 +75,25 @@ impl Secrets {
         &self.1
     }
 
+    /// The text without them of the end of something: `bytes` begin [`Secrets::before`] the end, so that nothing is shown
+    /// of a value that begins before.
+    pub fn conceal_end(&self, bytes: &[u8]) -> Vec<u8> {
+        let Some((before, end)) = bytes.split_at_checked(self.before()) else { return Vec::new() };
+        let mut concealer = Concealer::new(self);
+        let mut out = Vec::new();
+        concealer.push(before, &mut out);
+        out.clear();
+        concealer.push(end, &mut out);
+        concealer.finish(&mut out);
+        out
+    }
+
+    /// How many bytes before the end of something tell all of the values in the end: a value may have begun before the
+    /// first of them, and as many are held back in case that another one begins.
+    pub fn before(&self) -> usize {
+        2 * self.0.as_ref().map_or(0, |patterns| patterns.longest)
+    }
+
     /// Whether one of the values is in there.
     pub fn are_in(&self, bytes: &[u8]) -> bool {
         let Some(patterns) = &self.0 else { return false };
@@ -97,10 +118,11 @@ impl Patterns {
     /// None where there is nothing to look for.
     fn new(patterns: BTreeMap<Vec<u8>, String>) -> Option<Self> {
         let longest = patterns.keys().map(Vec::len).max()?;
+        let across_lines = patterns.keys().any(|value| value.contains(&b'\n'));
         // It fails for more bytes than a process can be given in its environment.
         #[expect(clippy::expect_used, reason = "to go on without it would show what is secret")]
         let automaton = NFA::new(patterns.keys()).expect("the values of variables are too large to be kept secret");
-        Some(Self { automaton, instead: patterns.into_values().collect(), longest })
+        Some(Self { automaton, instead: patterns.into_values().collect(), longest, across_lines })
     }
 
     fn start(&self) -> StateID {
@@ -160,8 +182,12 @@ impl<'a> Concealer<'a> {
                 self.cover(end - length..end, pattern);
             }
         }
-        // No value that is still to be found begins before this.
-        self.advance((end + 1).saturating_sub(patterns.longest), out);
+        // No value that is still to be found begins before this; none goes on in the next line where none can.
+        let mut to = (end + 1).saturating_sub(patterns.longest);
+        if !patterns.across_lines {
+            to = to.max(self.held.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| self.at + last + 1));
+        }
+        self.advance(to, out);
     }
 
     /// Takes the end.
@@ -236,6 +262,21 @@ mod tests {
     }
 
     #[test]
+    fn a_whole_line_is_held_back_only_where_a_value_could_go_on_behind_it() {
+        for (values, expected) in [
+            (&[("A", "a-long-value")][..], "one\n[secret A]\n"),
+            (&[("A", "a-long-value"), ("B", "first line\nsecond line")], ""),
+        ] {
+            let secrets = secrets(values);
+            let mut concealer = Concealer::new(&secrets);
+            let mut out = Vec::new();
+            concealer.push(b"one\na-long-", &mut out);
+            concealer.push(b"value\nlast", &mut out);
+            assert_eq!(String::from_utf8(out).unwrap(), expected);
+        }
+    }
+
+    #[test]
     fn of_two_values_that_begin_alike_the_longer_one_goes_and_of_two_that_overlap_both() {
         let secrets = secrets(&[("SHORT", "abcd"), ("LONG", "abcdefgh"), ("TAIL", "ghij")]);
         assert_eq!(secrets.conceal("abcdefgh abcdef abcdefghij"), "[secret LONG] [secret SHORT]ef [secret LONG]");
@@ -293,6 +334,18 @@ mod tests {
                 let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
                 assert_eq!(shown(&out), shown(&simply(set, &text)), "{}", shown(&text));
             }
+        }
+    }
+
+    #[test]
+    fn of_the_end_of_something_nothing_is_shown_of_a_value_that_began_before() {
+        let secrets = secrets(&[("KEY", "0123456789")]);
+        let text = b"..0123456789..0123456789..0123456789 the end";
+        for from in 0..text.len() {
+            let shown = String::from_utf8(secrets.conceal_end(&text[from..])).unwrap();
+            let rest = shown.replace("[secret KEY]", "");
+            assert!(!rest.contains(|c: char| c.is_ascii_digit()), "{from}: {shown}");
+            assert!(from > 14 || shown.ends_with("[secret KEY] the end"), "{from}: {shown}");
         }
     }
 

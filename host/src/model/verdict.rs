@@ -210,6 +210,9 @@ pub struct Passed {
 pub struct RecordRow {
     /// The check.
     pub id: CheckId,
+    /// When it was started, milliseconds from the beginning of the run. Absent for a check that was not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_ms: Option<u64>,
     /// From start to end, milliseconds; 0 for a check that did not run.
     pub duration_ms: u64,
     /// How a command's process ended.
@@ -297,6 +300,32 @@ pub struct UsedPack {
     pub digest: Digest,
 }
 
+/// How much of its scenario a run is about. Numbers of checks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Coverage {
+    /// That the scenario has.
+    pub scenario: u64,
+    /// Of these: that were to run.
+    pub selected: u64,
+    /// Of these: that ran to an outcome of their own, and were not skipped or cut short.
+    pub executed: u64,
+}
+
+impl Coverage {
+    /// Of these rows.
+    pub fn of(rows: &[Row]) -> Self {
+        let count = |which: fn(&CheckOutcome) -> bool| rows.iter().filter(|row| which(&row.outcome)).count() as u64;
+        Self {
+            scenario: rows.len() as u64,
+            selected: count(|outcome| !matches!(outcome, CheckOutcome::NotSelected(_))),
+            executed: count(|outcome| match outcome {
+                CheckOutcome::Passed | CheckOutcome::Failed | CheckOutcome::Error(_) | CheckOutcome::TimedOut => true,
+                CheckOutcome::NotSelected(_) | CheckOutcome::Skipped(_) | CheckOutcome::Interrupted => false,
+            }),
+        }
+    }
+}
+
 /// A verdict with everything around it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
@@ -352,6 +381,9 @@ pub struct Record {
     /// beginning. How long it ran and what became of its checks is not known then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub abandoned: bool,
+    /// How much of its scenario it is about. Absent from records of before this was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub coverage: Option<Coverage>,
     /// Which Probity and which engine.
     pub engine: String,
     /// In declared order, one for each row of the verdict.

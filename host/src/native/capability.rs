@@ -225,7 +225,7 @@ fn resolves(host: &str, timeout: Duration, cut: Cut<'_>) -> (State, Option<Strin
         let _ = ended.send(Stop::Ended(id));
     });
     match wait(cut.stops.1, id, until(timeout, cut)) {
-        Some(Stop::Ended(_)) => match found.try_recv() {
+        Some(Stop::Ended(_) | Stop::Asked) => match found.try_recv() {
             Ok(Ok(true)) => (State::Present, None),
             Ok(Ok(false)) => (State::Absent, Some(format!("`{host}` has no address"))),
             Ok(Err(error)) => (State::Absent, Some(format!("`{host}` does not resolve: {error}"))),

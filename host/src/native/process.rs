@@ -28,11 +28,13 @@ pub struct Job<'a> {
     pub grace: Duration,
 }
 
-/// What stops a job from outside, or tells that something ended.
+/// What is heard while a job runs: what stops it, and that something ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
     /// A person or the system asked Probity to stop, or what runs counts no more.
     Interrupted,
+    /// A person asked what goes on. Ends nothing.
+    Asked,
     /// What has this number has ended. Nothing that is waited for has the number 0.
     Ended(u64),
 }
@@ -87,7 +89,7 @@ pub fn run(job: Job<'_>, supervisor: &Supervisor, sender: &Sender<Stop>, stops: 
                 Some(Stop::Interrupted) => Ending::Interrupted(ended.exit),
                 None if ended.asked => Ending::TimedOut(ended.exit),
                 // Time that what it left behind took to end is none of its own.
-                Some(Stop::Ended(_)) | None => Ending::Exited(ended.exit),
+                Some(Stop::Ended(_) | Stop::Asked) | None => Ending::Exited(ended.exit),
             };
             (ending, reaped)
         }
@@ -145,6 +147,7 @@ pub(super) fn wait(stops: &Receiver<Stop>, id: u64, deadline: Option<Instant>) -
             None => stops.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
         match received {
+            Ok(Stop::Asked) => {}
             Ok(Stop::Ended(other)) if other != id => {}
             Ok(stop) => return Some(stop),
             // There may have been a pause, which does not count.

@@ -1,9 +1,9 @@
 //! For people: one line for each check, its findings below it, and one closing line.
 
-use super::escape;
+use super::{escape, without_codes};
 use crate::model::{
     CheckOutcome, Deselected, ErrorKind, Event, Exit, Finding, Reaped, Record, RecordRow, Remark, Row, RunId,
-    RunOutcome, Severity, SkipReason,
+    RunOutcome, Severity, SkipReason, Stopping,
 };
 use anstyle::{AnsiColor, Style as Ansi};
 use std::fmt::Write as _;
@@ -22,6 +22,12 @@ pub enum Style {
 
 /// Programs shown that were ended with a command.
 const SHOWN_REAPED: usize = 8;
+
+/// Commands whose last lines a report shows.
+const SHOWN_TAILS: usize = 10;
+
+/// Lines of each check that runs that are shown to whoever asks.
+const SHOWN_LINES: usize = 5;
 
 /// Turns events into lines.
 #[derive(Debug, Clone)]
@@ -43,21 +49,93 @@ impl Human {
         Self { shown: usize::MAX, ..self }
     }
 
-    /// What to show for an event: whole lines, each ended; empty for what is not shown. `tail` gives the last lines
-    /// of a check's log.
+    /// What the report has of an event: whole lines, each ended; empty for what is no part of it. `tail` gives the last
+    /// lines of a check's log.
     pub fn text(&self, event: &Event, tail: impl Fn(&RecordRow) -> Option<String>) -> String {
         match event {
-            Event::RunStarted { .. } | Event::CheckStarted { .. } => String::new(),
-            Event::CheckFinished { row, record } => self.check(row, record, tail(record)),
-            Event::RunFinished { record } => self.closing(record),
+            Event::RunStarted { .. }
+            | Event::CheckStarted { .. }
+            | Event::CheckOutput { .. }
+            | Event::CheckSlow { .. }
+            | Event::Running { .. }
+            | Event::Stopping { .. }
+            | Event::CheckEnded { .. } => String::new(),
+            Event::CheckFinished { row, record } => self.check(row, record),
+            Event::RunFinished { record, .. } => self.tails(record, tail) + &self.closing(record),
         }
     }
 
-    /// A stored record, as its run would have been shown.
-    pub fn record(&self, record: &Record, tail: impl Fn(&RecordRow) -> Option<String>) -> String {
+    /// What is said of an event beside the report, to whoever looks on: whole lines, each ended.
+    pub fn note(&self, event: &Event) -> Option<String> {
+        let mut text = String::new();
+        match event {
+            Event::RunStarted { .. }
+            | Event::CheckStarted { .. }
+            | Event::CheckEnded { .. }
+            | Event::CheckFinished { .. }
+            | Event::RunFinished { .. } => return None,
+            Event::CheckOutput { id, text: output, skipped } => {
+                if *skipped > 0 {
+                    self.quoted(&mut text, id.as_str(), &format!("… ({skipped} bytes are left out)"));
+                }
+                self.quoted(&mut text, id.as_str(), &without_codes(output));
+            }
+            Event::CheckSlow { id, elapsed_ms, timeout_ms } => {
+                let ends = timeout_ms.map(|at| format!("; it is ended after {}", spoken(at))).unwrap_or_default();
+                let _ = writeln!(text, "slow: {id} has been running for {}{ends}", spoken(*elapsed_ms));
+            }
+            Event::Running { checks } if checks.is_empty() => text.push_str("nothing runs now\n"),
+            Event::Running { checks } => {
+                for busy in checks {
+                    let _ = writeln!(text, "running: {}, for {}", busy.id, spoken(busy.elapsed_ms));
+                    let output = without_codes(busy.output.as_deref().unwrap_or_default());
+                    let lines: Vec<&str> = output.lines().collect();
+                    self.quoted(&mut text, "   ", &lines[lines.len().saturating_sub(SHOWN_LINES)..].join("\n"));
+                }
+            }
+            Event::Stopping { why: Stopping::Signal } => {
+                text.push_str("interrupted: what runs is asked to end; a second signal ends it at once\n");
+            }
+            Event::Stopping { why: Stopping::Budget } => {
+                text.push_str("the time of the whole run is used up: nothing more is started\n");
+            }
+        }
+        Some(text)
+    }
+
+    /// Lines of a program's output behind the name of who wrote it.
+    fn quoted(&self, text: &mut String, name: &str, output: &str) {
+        let before = self.paint(Ansi::new().dimmed(), &format!("{name} |"));
+        for line in output.lines() {
+            let _ = writeln!(text, "{before} {}", escape(line));
+        }
+    }
+
+    /// The end of what each red command wrote, so that the reason stands beside the outcome.
+    fn tails(&self, record: &Record, tail: impl Fn(&RecordRow) -> Option<String>) -> String {
+        let mut text = String::new();
         let rows = record.verdict.rows.iter().zip(&record.rows);
-        let mut text: String = rows.map(|(row, around)| self.check(row, around, tail(around))).collect();
-        text.push_str(&self.closing(record));
+        let with_tails = |(row, around): (&Row, &RecordRow)| Some((row.id.clone(), tail_of(row, around, &tail)?));
+        let (mut shown, mut more) = (0, 0);
+        for (id, tail) in rows.filter_map(with_tails) {
+            if shown == SHOWN_TAILS {
+                more += 1;
+                continue;
+            }
+            shown += 1;
+            let _ = writeln!(text, "{id} wrote last:");
+            self.quoted(&mut text, "   ", &tail);
+        }
+        if more > 0 {
+            let _ = writeln!(text, "… and {more} more (`probity show {} --log` has all)", self.run);
+        }
+        text
+    }
+
+    /// One check as whoever asks for it alone sees it: with the end of its output.
+    pub fn alone(&self, row: &Row, record: &RecordRow, tail: impl Fn(&RecordRow) -> Option<String>) -> String {
+        let mut text = self.check(row, record);
+        self.quoted(&mut text, "   ", &tail_of(row, record, &tail).unwrap_or_default());
         text
     }
 
@@ -68,8 +146,8 @@ impl Human {
         }
     }
 
-    /// One check: its line, why it is an error, its findings, the end of its output.
-    pub fn check(&self, row: &Row, record: &RecordRow, tail: Option<String>) -> String {
+    /// One check: its line, why it is an error, its findings.
+    fn check(&self, row: &Row, record: &RecordRow) -> String {
         let word = format!("{:<12}", row.outcome.word());
         // What does not count is shown as what it is, behind the word for what does.
         let (outcome, findings) =
@@ -122,13 +200,6 @@ impl Human {
         if let Some(rest) = rest {
             let _ = writeln!(text, "    … and {rest} (`probity show {} --check {}` lists all)", self.run, row.id);
         }
-        // What was ended since it does not count has nothing to say of why.
-        let ended = record.seen.is_some() && *outcome == CheckOutcome::Interrupted;
-        if let (true, Some(tail)) = (outcome.is_red() && !ended, tail) {
-            for line in tail.lines() {
-                let _ = writeln!(text, "    {} {}", self.paint(Ansi::new().dimmed(), "|"), escape(line));
-            }
-        }
         text
     }
 
@@ -149,7 +220,7 @@ impl Human {
     }
 
     /// The last line of a run: outcome, counts, time, digest, and what to do next.
-    pub fn closing(&self, record: &Record) -> String {
+    fn closing(&self, record: &Record) -> String {
         let verdict = &record.verdict;
         let outcome = verdict.outcome;
         let ansi = match outcome {
@@ -395,6 +466,24 @@ fn counts(rows: &[Row]) -> String {
         }
     }
     if parts.is_empty() { "no checks".to_owned() } else { parts.join(", ") }
+}
+
+/// The end of a check's output, where that may say why it is red.
+fn tail_of(row: &Row, record: &RecordRow, tail: impl Fn(&RecordRow) -> Option<String>) -> Option<String> {
+    let outcome = record.seen.as_ref().map_or(&row.outcome, |seen| &seen.outcome);
+    // What was ended since it does not count has nothing to say of why.
+    let ended = record.seen.is_some() && *outcome == CheckOutcome::Interrupted;
+    if outcome.is_red() && !ended { tail(record) } else { None }
+}
+
+/// `1m 30s`, `2.5s`.
+fn spoken(milliseconds: u64) -> String {
+    let (minutes, seconds) = (milliseconds / 60_000, milliseconds / 1000 % 60);
+    match (minutes / 60, minutes % 60) {
+        (0, 0) => format!("{seconds}.{}s", milliseconds % 1000 / 100),
+        (0, minutes) => format!("{minutes}m {seconds}s"),
+        (hours, minutes) => format!("{hours}h {minutes}m"),
+    }
 }
 
 fn seconds(milliseconds: u64) -> String {

@@ -27,6 +27,10 @@ impl Runner<'_> {
             Ok(kept) => kept,
             Err(error) => return host(format!("cannot keep its output: {error}")),
         };
+        // Without it nothing is seen of the output before its end, which is no reason not to run.
+        if let Ok(output) = log.try_clone() {
+            let _ = self.output.set(output);
+        }
         let own = unit.timeout.map(|timeout| clock::now() + timeout);
         let deadline = [own, self.shared.deadline].into_iter().flatten().min();
         let folder = &self.shared.around.workspace.root;

@@ -5,14 +5,16 @@
 //! says: whether a check counts is certain once all before it have ended.
 
 use super::order::Order;
-use super::{Done, Runner, Shared, Stopped, finished};
+use super::watch::{LOOK, Output, Watch};
+use super::{Done, Runner, Shared, Stopped, finished, milliseconds};
 use crate::model::{CheckOutcome, Event, RecordRow, Row, Seen, SkipReason};
 use crate::native::Stop;
 use crate::plan::{Plan, Work};
 use crate::subject::Over;
+use crate::system::clock;
 use std::collections::BTreeMap;
 use std::panic::resume_unwind;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
@@ -37,10 +39,10 @@ pub(super) fn dispatch(
         };
         loop {
             for stop in stops.1.try_iter() {
-                course.hear(stop);
+                course.hear(stop, sink);
             }
             course.tell(sink);
-            while let Some(place) = course.next() {
+            while let Some(place) = course.next(sink) {
                 sink(&Event::CheckStarted { id: plan.units[place].id.clone(), kind: plan.units[place].work.kind() });
                 course.start(place, scope);
             }
@@ -48,8 +50,12 @@ pub(super) fn dispatch(
                 course.tell(sink);
                 return (course.rows, course.stopped);
             }
-            // A sender is held here, so there is always somebody to hear from; a stop is the safe reading.
-            course.hear(stops.1.recv().unwrap_or(Stop::Interrupted));
+            match course.wait(stops.1) {
+                Ok(stop) => course.hear(stop, sink),
+                Err(RecvTimeoutError::Timeout) => course.look(sink),
+                // A sender is held here, so there is always somebody to hear from; a stop is the safe reading.
+                Err(RecvTimeoutError::Disconnected) => course.hear(Stop::Interrupted, sink),
+            }
         }
     })
 }
@@ -62,7 +68,7 @@ struct Course<'scope, 'env> {
     wake: &'env Sender<Stop>,
     /// The places of checks that have ended.
     ends: (Sender<usize>, Receiver<usize>),
-    running: BTreeMap<usize, Running<'scope>>,
+    running: BTreeMap<usize, Running<'scope, 'env>>,
     /// What became of checks whose turn to be told has not come.
     ended: BTreeMap<usize, Ended>,
     /// What was told.
@@ -70,9 +76,10 @@ struct Course<'scope, 'env> {
     stopped: Option<Stopped>,
 }
 
-struct Running<'scope> {
+struct Running<'scope, 'env> {
     stop: Sender<Stop>,
     thread: ScopedJoinHandle<'scope, Ended>,
+    watch: Watch<'env>,
 }
 
 /// What became of a check that was started.
@@ -86,11 +93,11 @@ struct Ended {
 
 impl<'scope, 'env: 'scope> Course<'scope, 'env> {
     /// The next check to start, unless it is time to stop.
-    fn next(&mut self) -> Option<usize> {
+    fn next(&mut self, sink: &mut dyn FnMut(&Event)) -> Option<usize> {
         let place = self.order.next()?;
         match self.shared.around.workspace.patience.over() {
-            Some(Over::Stopped) => self.stop(Stopped::Signal),
-            Some(Over::Late) => self.stop(Stopped::Budget),
+            Some(Over::Stopped) => self.stop(Stopped::Signal, sink),
+            Some(Over::Late) => self.stop(Stopped::Budget, sink),
             None => {}
         }
         self.stopped.is_none().then_some(place)
@@ -107,43 +114,74 @@ impl<'scope, 'env: 'scope> Course<'scope, 'env> {
         let stops = channel();
         let stop = stops.0.clone();
         let end = End { place, ends: self.ends.0.clone(), wake: self.wake.clone() };
+        let output = Output::default();
+        let live = Some(&shared.secrets).filter(|_| shared.around.live);
+        let watch = Watch::new(&unit.id, unit.timeout, output.clone(), live);
+        let started_ms = milliseconds(shared.around.clock.elapsed());
         let thread = scope.spawn(move || {
             let _end = end;
             let clock = Instant::now();
-            let mut runner = Runner { shared, stops, stopped: None };
+            let mut runner = Runner { shared, stops, stopped: None, output };
             let (outcome, done) = runner.carry_out(unit, &earlier);
+            let done = Done { started_ms: Some(started_ms), ..done };
             Ended { outcome, done, elapsed: clock.elapsed(), stopped: runner.stopped }
         });
         self.order.start(place);
-        self.running.insert(place, Running { stop, thread });
+        self.running.insert(place, Running { stop, thread, watch });
     }
 
-    fn hear(&mut self, stop: Stop) {
+    /// Waits until there is something to hear, or it is time to look at what runs.
+    fn wait(&self, stops: &Receiver<Stop>) -> Result<Stop, RecvTimeoutError> {
+        let now = clock::now();
+        let slow = self.running.values().filter_map(|running| running.watch.due()).min();
+        let live = self.shared.around.live.then(|| now + LOOK);
+        match [slow, live].into_iter().flatten().min() {
+            Some(due) => stops.recv_timeout(due.saturating_duration_since(now)),
+            None => stops.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        }
+    }
+
+    /// Tells what there is to be told of what goes on.
+    fn look(&mut self, sink: &mut dyn FnMut(&Event)) {
+        for running in self.running.values_mut() {
+            running.watch.news(false).iter().for_each(&mut *sink);
+            running.watch.slow().iter().for_each(&mut *sink);
+        }
+    }
+
+    fn hear(&mut self, stop: Stop, sink: &mut dyn FnMut(&Event)) {
         match stop {
             Stop::Interrupted => {
-                self.stop(Stopped::Signal);
+                self.stop(Stopped::Signal, sink);
                 self.running.values().for_each(Running::stop);
+            }
+            Stop::Asked => {
+                let checks = self.running.values().map(|running| running.watch.busy(&self.shared.secrets)).collect();
+                sink(&Event::Running { checks });
             }
             // Of a check, or of a process that somebody waited for before.
             Stop::Ended(_) => {
                 while let Ok(place) = self.ends.1.try_recv() {
-                    self.end(place);
+                    self.end(place, sink);
                 }
             }
         }
     }
 
-    fn end(&mut self, place: usize) {
-        let Some(running) = self.running.remove(&place) else { return };
+    fn end(&mut self, place: usize, sink: &mut dyn FnMut(&Event)) {
+        let Some(mut running) = self.running.remove(&place) else { return };
+        running.watch.news(true).iter().for_each(&mut *sink);
         let ended = running.thread.join().unwrap_or_else(|panic| {
             // The others would be waited for, however long they take.
             self.running.values().for_each(Running::stop);
             resume_unwind(panic)
         });
+        let elapsed_ms = milliseconds(ended.elapsed);
+        sink(&Event::CheckEnded { id: self.plan.units[place].id.clone(), elapsed_ms });
         let before = self.order.first_red();
         match ended.stopped {
             // Where it counts no more, it was ended for that.
-            Some(why) if before.is_none_or(|first| place < first) => self.stop(why),
+            Some(why) if before.is_none_or(|first| place < first) => self.stop(why, sink),
             Some(_) | None => {}
         }
         self.order.end(place, ended.outcome.is_red() && ended.stopped.is_none());
@@ -155,10 +193,12 @@ impl<'scope, 'env: 'scope> Course<'scope, 'env> {
         self.ended.insert(place, ended);
     }
 
-    fn stop(&mut self, why: Stopped) {
-        if self.stopped != Some(Stopped::Signal) {
-            self.stopped = Some(why);
+    fn stop(&mut self, why: Stopped, sink: &mut dyn FnMut(&Event)) {
+        if self.stopped == Some(Stopped::Signal) || self.stopped == Some(why) {
+            return;
         }
+        self.stopped = Some(why);
+        sink(&Event::Stopping { why: why.told() });
     }
 
     /// Tells what became of the next checks in declared order, as far as that is certain.
@@ -193,7 +233,7 @@ impl<'scope, 'env: 'scope> Course<'scope, 'env> {
     }
 }
 
-impl Running<'_> {
+impl Running<'_, '_> {
     /// Asks it to end.
     fn stop(&self) {
         let _ = self.stop.send(Stop::Interrupted);

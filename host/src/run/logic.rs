@@ -182,7 +182,7 @@ impl Runner<'_> {
                 match self.stops.1.recv() {
                     Ok(Stop::Interrupted) => cancelled.store(true, Ordering::Relaxed),
                     Ok(Stop::Ended(0)) | Err(_) => break,
-                    Ok(Stop::Ended(_)) => {}
+                    Ok(Stop::Ended(_) | Stop::Asked) => {}
                 }
             }
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))

@@ -14,15 +14,16 @@ mod needs;
 mod order;
 mod results;
 mod sources;
+mod watch;
 
 pub use mounts::Claim;
 pub use sources::Sources;
 
 use crate::guest::Pack;
 use crate::model::{
-    CheckInfo, CheckKind, CheckOutcome, Class, Digest, ErrorKind, Event, Exit, NamedBase, PackName, Passed, Reaped,
-    Record, RecordRow, Row, RunId, RunOutcome, Secrets, Seen, Severity, SkipReason, Spec, Subject, Unnamed, UsedPack,
-    VERDICT_SCHEMA, Verdict,
+    CheckInfo, CheckKind, CheckOutcome, Class, Coverage, Digest, ErrorKind, Event, Exit, NamedBase, PackName, Passed,
+    Reaped, Record, RecordRow, Row, RunId, RunOutcome, Secrets, Seen, Severity, SkipReason, Spec, Stopping, Subject,
+    Unnamed, UsedPack, VERDICT_SCHEMA, Verdict,
 };
 use crate::native::{Probes, Stop, Supervisor};
 use crate::plan::{Base, Dark, Plan, Unit, Work};
@@ -67,6 +68,8 @@ pub struct Surroundings<'a> {
     pub secrets: Secrets,
     /// Whether the subject is an index.
     pub staged: bool,
+    /// Whether output is told as it comes.
+    pub live: bool,
     /// When it all began, with looking at the tree: RFC 3339, UTC, milliseconds.
     pub started: String,
     /// The same, to measure from.
@@ -177,6 +180,7 @@ fn record(plan: &Plan, around: &Surroundings<'_>, closing: Closing) -> Record {
         // What a signal or the budget cut short depends on when it came: it is no verdict that two runs could share.
         // Integers and texts only, each capped, so the canonical form exists.
         verdict_digest: if whole { verdict.digest().ok() } else { None },
+        coverage: Some(Coverage::of(&verdict.rows)),
         verdict,
         started: around.started.clone(),
         duration_ms: milliseconds(duration),
@@ -244,6 +248,13 @@ enum Stopped {
 }
 
 impl Stopped {
+    fn told(self) -> Stopping {
+        match self {
+            Self::Signal => Stopping::Signal,
+            Self::Budget => Stopping::Budget,
+        }
+    }
+
     fn outcome(self) -> CheckOutcome {
         match self {
             Self::Signal => CheckOutcome::Interrupted,
@@ -263,6 +274,8 @@ impl Stopped {
 /// What is known of a check besides its outcome.
 #[derive(Debug, Default)]
 struct Done {
+    /// From the beginning of the run.
+    started_ms: Option<u64>,
     report: crate::model::Report,
     exit: Option<Exit>,
     environment: Option<Passed>,
@@ -308,6 +321,7 @@ fn finished(unit: &Unit, outcome: CheckOutcome, done: Done, elapsed: Duration) -
     };
     let record = RecordRow {
         id: unit.id.clone(),
+        started_ms: done.started_ms,
         duration_ms: milliseconds(elapsed),
         exit: done.exit,
         message: done.message,
@@ -349,6 +363,8 @@ struct Runner<'a> {
     stops: (Sender<Stop>, Receiver<Stop>),
     /// Why it was ended, where that is not about itself.
     stopped: Option<Stopped>,
+    /// Where what it writes can be read meanwhile.
+    output: watch::Output,
 }
 
 impl Runner<'_> {

@@ -9,6 +9,17 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+/// Whether whoever started this process wants it to pass over a signal, as `nohup` and shells do for what they start in
+/// the background.
+pub fn ignores(signal: i32) -> bool {
+    #[expect(unsafe_code, reason = "there is no other form of it")]
+    // SAFETY: it changes nothing and writes to the one value that it is given.
+    unsafe {
+        let mut now: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, std::ptr::null(), &raw mut now) == 0 && now.sa_sigaction == libc::SIG_IGN
+    }
+}
+
 /// The user's cache folder for Probity: `$XDG_CACHE_HOME/probity`, else `$HOME/.cache/probity`. None where neither
 /// variable names an absolute path.
 pub fn cache_folder() -> Option<PathBuf> {

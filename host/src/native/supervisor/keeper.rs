@@ -75,6 +75,15 @@ fn start(order: &Order, log: OwnedFd) -> io::Result<Pid> {
     let keeper = getpid();
     let first = move || {
         setsid()?;
+        // What a shell has ignored for a job in the background is ignored by all that it starts: a command would see how
+        // Probity was started.
+        for signal in 1..32 {
+            #[expect(unsafe_code, reason = "there is no other form of it")]
+            // SAFETY: it touches no memory, and may be called between fork and exec. What cannot be set is as it should be.
+            unsafe {
+                libc::signal(signal, libc::SIG_DFL);
+            }
+        }
         // Should the keeper be killed, at least the command itself is at once. It may have been killed already.
         #[cfg(target_os = "linux")]
         {
@@ -86,7 +95,7 @@ fn start(order: &Order, log: OwnedFd) -> io::Result<Pid> {
         Ok(())
     };
     #[expect(unsafe_code, reason = "nothing else runs in the new process before the program does")]
-    // SAFETY: it makes three system calls and touches no memory of others.
+    // SAFETY: it makes a few system calls and touches no memory of others.
     unsafe {
         command.pre_exec(first);
     }
