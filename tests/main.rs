@@ -36,6 +36,7 @@ mod secrets;
 mod selection;
 mod settings;
 mod specification;
+mod status;
 mod store;
 mod support;
 mod told;

@@ -104,9 +104,11 @@ fn who_waits_says_for_whom_and_is_next_with_the_tree_as_it_is_then() {
     let first = held(&project);
     let pid = first.id();
     let going_on = project.run(&["log"]).exits(0);
-    assert_eq!(going_on.stdout, "");
-    assert!(going_on.stderr.contains(&format!("(process {pid} on ")), "{}", going_on.stderr);
-    let run = going_on.stderr.split(' ').nth(3).unwrap().to_owned();
+    let line = going_on.stdout.strip_prefix("going on\n").unwrap();
+    assert!(line.contains(&format!("(process {pid} on ")) && line.ends_with("\n\nverified\n"), "{line}");
+    let run = line.split(' ').nth(1).unwrap().to_owned();
+    let status = project.run(&["status"]).exits(1);
+    assert!(status.stderr.starts_with(&format!("going on: run {run} (process {pid} on ")), "{}", status.stderr);
     let shown = project.run(&["show", &run]).exits(2);
     assert!(shown.stderr.contains("is still going on"), "{}", shown.stderr);
     // What only looks waits for nobody, and takes no lock.

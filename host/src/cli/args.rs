@@ -10,6 +10,7 @@ Examples:
   probity init                write a first probity.toml
   probity verify              run every check of the default scenario
   probity verify --json       the same, as one JSON document on stdout
+  probity status              whether this tree is verified
   probity log                 list what was recorded
   probity show latest         look at the newest run again
   probity store check         hold every record and log against what it should be
@@ -65,6 +66,8 @@ pub(super) enum Command {
     Init,
     /// Run the checks of a scenario and record the verdict
     Verify(Verify),
+    /// Say whether this tree is verified, and what would have to run; exit code 0 only if it is
+    Status(Status),
     /// List recorded runs, the newest first
     Log(Log),
     /// Look at a recorded run again
@@ -87,7 +90,7 @@ pub(super) enum Command {
     },
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub(super) struct Verify {
     /// The scenario to run
@@ -204,10 +207,37 @@ pub(super) struct Doctor {
 }
 
 #[derive(Debug, Args)]
+pub(super) struct Status {
+    /// The scenario that is asked about
+    #[arg(default_value = "default")]
+    pub(super) scenario: String,
+
+    /// Write a JSON document
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, Args)]
 pub(super) struct Log {
     /// How many runs to list
     #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) count: u32,
+
+    /// Only runs of this scenario
+    #[arg(long, value_name = "NAME")]
+    pub(super) scenario: Option<String>,
+
+    /// Only runs that came to this: `passed`, `failed`, `error`, `stale`, …
+    #[arg(long, value_name = "OUTCOME")]
+    pub(super) outcome: Option<String>,
+
+    /// Only runs since a day or a time in UTC, such as `2026-01-31` or `2026-01-31T09:30`
+    #[arg(long, value_name = "TIME")]
+    pub(super) since: Option<String>,
+
+    /// Only runs in this working tree, of those of its repository
+    #[arg(long)]
+    pub(super) here: bool,
 
     /// Write a JSON document
     #[arg(long)]

@@ -4,21 +4,21 @@ use super::args::Log;
 use super::error::CliError;
 use super::printer::Printer;
 use super::{current, prepare, turn};
+use crate::config::quote;
 use crate::model::RunOutcome;
 use crate::report::escape;
-use crate::store::{self, Store, Summary};
+use crate::store::{self, Filter, Store, Summary};
 use std::fmt::Write as _;
 use std::path::Path;
 
 pub(super) fn log(folder: &Path, options: &Log, printer: &Printer) -> Result<u8, CliError> {
     let waiting = turn::waiting(printer);
+    let filter = filter(folder, options)?;
     let state = prepare::state_to_read(folder)?;
-    for label in state.as_ref().map(store::settle).unwrap_or_default() {
-        printer.note(&format!("going on: {}", turn::named(&label)));
-    }
+    let alive = state.as_ref().map(store::settle).unwrap_or_default();
     let store = state.as_ref().map(|state| Store::read(state, &waiting)).transpose()?.flatten();
     let runs = match &store {
-        Some(store) => store.list(options.count)?,
+        Some(store) => store.list(options.count, &filter)?,
         None => Vec::new(),
     };
     turn::newer(store.as_ref(), printer);
@@ -32,14 +32,24 @@ pub(super) fn log(folder: &Path, options: &Log, printer: &Printer) -> Result<u8,
             document
         };
         let runs: Vec<_> = runs.iter().map(with).collect();
-        printer.json(&serde_json::json!({ "schema": "probity/log/1", "runs": runs }));
-        return Ok(0);
-    }
-    if runs.is_empty() {
-        printer.note("no runs are recorded here yet: `probity verify` makes the first");
+        printer.json(&serde_json::json!({ "schema": "probity/log/1", "going_on": alive, "runs": runs }));
         return Ok(0);
     }
     let mut text = String::new();
+    if !alive.is_empty() {
+        text.push_str("going on\n");
+        for label in &alive {
+            let _ = writeln!(text, "{}", turn::named(label));
+        }
+        text.push_str("\nverified\n");
+    }
+    if runs.is_empty() {
+        printer.note(if filter.is_empty() {
+            "no runs are recorded here yet: `probity verify` makes the first"
+        } else {
+            "no run is recorded here that is asked for"
+        });
+    }
     for run in runs {
         let digest = run.verdict_digest.as_deref().unwrap_or("no verdict");
         let digest = digest.get(.."blake3:".len() + 12).unwrap_or(digest);
@@ -71,6 +81,32 @@ pub(super) fn log(folder: &Path, options: &Log, printer: &Printer) -> Result<u8,
     }
     printer.out(&text);
     Ok(0)
+}
+
+/// Which runs are asked for.
+fn filter(folder: &Path, options: &Log) -> Result<Filter, CliError> {
+    if let Some(word) = options.outcome.as_deref()
+        && serde_json::from_value::<RunOutcome>(serde_json::json!(word)).is_err()
+    {
+        let words: Vec<&str> = RunOutcome::ALL.iter().map(|outcome| outcome.word()).collect();
+        return Err(CliError::usage(format!("there is no outcome {}", quote(word)))
+            .hint(&format!("it is one of {}", words.join(", "))));
+    }
+    // Times are compared as text, which is right of what begins as they do.
+    let form = "0000-00-00T00:00:00.000Z";
+    let fits = |(c, form): (char, char)| if form == '0' { c.is_ascii_digit() } else { c == form };
+    if let Some(time) = options.since.as_deref()
+        && !((4..=form.len()).contains(&time.len()) && time.chars().zip(form.chars()).all(fits))
+    {
+        return Err(CliError::usage(format!("{} is no day and no time", quote(time)))
+            .hint("write a day, or a time in UTC, such as `2026-01-31` or `2026-01-31T09:30`"));
+    }
+    Ok(Filter {
+        scenario: options.scenario.clone(),
+        outcome: options.outcome.clone(),
+        since: options.since.clone(),
+        tree: options.here.then(|| prepare::tree_place(folder)).transpose()?,
+    })
 }
 
 /// What a record that is for another specification is shown as: what counted then does not count now, and what did not

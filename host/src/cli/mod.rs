@@ -3,6 +3,7 @@
 //! Must not: hold logic that another front end would need again. [`printer`] alone writes to the terminal.
 
 mod args;
+mod asked;
 mod baseline;
 mod config;
 mod current;
@@ -19,6 +20,7 @@ mod replay;
 mod show;
 mod shown;
 mod signals;
+mod status;
 mod store;
 mod take;
 mod turn;
@@ -67,6 +69,7 @@ fn dispatch(arguments: &Arguments, printer: &Printer) -> Result<u8, CliError> {
     match &arguments.command {
         Command::Init => init::init(&folder, printer),
         Command::Verify(options) => verify::verify(&folder, options, arguments.verbose > 0, printer),
+        Command::Status(options) => status::status(&folder, options, printer),
         Command::Log(options) => log::log(&folder, options, printer),
         Command::Show(options) => show::show(&folder, options, printer),
         Command::Replay(options) => replay::replay(&folder, options, printer),

@@ -224,11 +224,13 @@ pub(super) fn all_walls(chosen: &[&Check], host: &Host) -> Result<(), CliError> 
     Err(CliError::usage(title).hint("`probity doctor` says what stands; without `--walls strict` the record says it"))
 }
 
-/// The packs that the logic checks of a scenario are in. A revision is judged by the components that it holds.
+/// The packs that the logic checks of a scenario are in, each built first if it has to be and may. A revision is judged by
+/// the components that it holds.
 pub(super) fn packs(
     taken: &Taken,
     chosen: &[&Check],
     host: &Host,
+    build: bool,
     printer: &Printer,
 ) -> Result<BTreeMap<PackName, Pack>, CliError> {
     let project = &taken.project;
@@ -238,7 +240,8 @@ pub(super) fn packs(
     let mut mistakes = Vec::new();
     for pack in needed.into_iter().filter_map(|name| project.config.packs.get(name)) {
         printer.status(Some(&format!("loading pack {}", pack.name)));
-        let mut notice = |text: &str| printer.note(text);
+        let mut told = |text: &str| printer.note(text);
+        let notice = if build { Some(&mut told as &mut dyn FnMut(&str)) } else { None };
         let at_source = |title: String| {
             let (title, help) = without_help(&title);
             let diagnostic =
@@ -257,10 +260,10 @@ pub(super) fn packs(
             }
             PackSource::Path(path) if taken.snapshot.revision => {
                 printer.note(&format!("pack {} is built from {path} as it lies in the working tree", pack.name));
-                pack::obtain(&pack.source, &project.root, cache.as_deref(), &mut notice)
+                pack::obtain(&pack.source, &project.root, cache.as_deref(), notice)
             }
             PackSource::File(_) | PackSource::Path(_) => {
-                pack::obtain(&pack.source, &project.root, cache.as_deref(), &mut notice)
+                pack::obtain(&pack.source, &project.root, cache.as_deref(), notice)
             }
         };
         match obtained {
@@ -438,6 +441,15 @@ pub(super) fn state_place(folder: &Path) -> Result<PathBuf, CliError> {
     let kept = |above: &&Path| above.join(".probity").is_dir() || above.join("probity.toml").is_file();
     let root = folder.ancestors().find(kept).unwrap_or(folder);
     Ok(root.join(".probity"))
+}
+
+/// The path of the tree that a run here would be about, as records have it.
+pub(super) fn tree_place(folder: &Path) -> Result<String, CliError> {
+    let root = folder.ancestors().find(|above| above.join("probity.toml").is_file()).unwrap_or(folder);
+    let root = root
+        .canonicalize()
+        .map_err(|error| CliError::trouble(format!("the folder of the tree cannot be looked at: {error}")))?;
+    Ok(root.to_string_lossy().into_owned())
 }
 
 /// What is kept of a workspace's tree between runs. None where nothing can be.

@@ -36,7 +36,7 @@ pub(super) fn show(folder: &Path, options: &Show, printer: &Printer) -> Result<u
         let mut document = document(&record, true)?;
         document["stale"] = serde_json::json!(outdated);
         if record.verdict.is_part() {
-            document["last_full"] = serde_json::json!(store.last_full(record.verdict.scenario.as_str())?);
+            document["last_full"] = serde_json::json!(store.last_full(record.verdict.scenario.as_str(), None)?);
         }
         printer.json(&document);
         return Ok(0);
@@ -138,7 +138,7 @@ fn header(record: &Record, store: &Store<'_>) -> Result<String, CliError> {
     if record.verdict.is_part() {
         // Whoever asks for the newest run may have meant the newest one that is a gate.
         let part = if record.verdict.is_scoped() { "scoped" } else { "about what changed" };
-        let full = store.last_full(record.verdict.scenario.as_str())?.map_or_else(
+        let full = store.last_full(record.verdict.scenario.as_str(), None)?.map_or_else(
             || "none of this scenario is recorded".to_owned(),
             |full| {
                 format!(

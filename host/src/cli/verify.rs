@@ -1,12 +1,13 @@
 //! `probity verify`.
 
 use super::args::{Demand, Verify};
+use super::asked::{Asked, ask};
 use super::error::CliError;
 use super::place::Place;
 use super::printer::Printer;
 use super::shown::Shown;
 use super::signals::{Supervised, listen};
-use super::take::{Budget, Taken, take};
+use super::take::{Budget, Taken};
 use super::turn::{self, Entered, Turn};
 use super::{baseline, prepare};
 use crate::config::User;
@@ -62,42 +63,17 @@ impl Session<'_> {
     /// Verifies the tree as it is now. None where another run of it was waited for after it had been looked at.
     fn attempt(&self, turn: &mut Turn<'_>) -> Result<Option<u8>, CliError> {
         let Self { folder, options, live, printer, host, user, supervisor, stops } = self;
-        let taken = take(folder, options, user, turn, printer).map_err(|error| turn.judge(error))?;
-        let Taken { project, workspace, snapshot } = &taken;
+        let asked = ask(folder, options, user, turn, printer)?;
+        let Asked { taken, request, base, spec, .. } = &asked;
+        let Taken { project, workspace, snapshot } = taken;
+        let scenario = asked.scenario(options)?;
         let secrets = prepare::secrets(&project.config);
-        printer.keep(secrets.clone());
-        if snapshot.entries.is_empty() {
-            printer.note("note: the subject is empty: nothing here is tracked, and everything is ignored");
-        }
-        let scenario = prepare::scenario(&project.config, &options.scenario)?;
-        let mut request = prepare::request(scenario, options)?;
-        // A reason is kept and shown as it is given.
-        request.not_applicable = request.not_applicable.map(|reason| printer.concealed(&reason));
-        prepare::within_ceilings(project, scenario, user, printer)?;
-        let spec = taken.spec().map_err(|error| turn.judge(error))?;
-        let base = taken.base(scenario, options, printer).map_err(|error| turn.judge(error))?;
-        if request.changed && base.is_none() {
-            let hint = if workspace.repository.is_some() {
-                "name one with `--base origin/main`, or as `base` of the scenario"
-            } else {
-                "there is no repository here: run it in one, or leave `--changed` out"
-            };
-            return Err(CliError::usage("`--changed` compares with a base, and there is none").hint(hint));
-        }
-        let branch = taken.branch()?;
         let looked = clock::now();
-        let about = About {
-            snapshot,
-            base: base.as_ref(),
-            branch: branch.as_deref(),
-            capabilities: None,
-            ceilings: user.limits,
-            key: system::key(),
-        };
-        let chosen = prepare::chosen(&project.config, scenario, about, &request);
+        let about = asked.about(user);
+        let chosen = prepare::chosen(&project.config, scenario, about, request);
         baseline::with_base(project, scenario, &chosen, base.as_ref(), printer)?;
         if options.plan {
-            return Ok(Some(super::plan::show(&taken, scenario, about, &request, options.json, printer)));
+            return Ok(Some(super::plan::show(taken, scenario, about, request, options.json, printer)));
         }
         let probes = prepare::probes(workspace, supervisor);
         for (name, probe) in prepare::conditions(&project.config, &chosen, about) {
@@ -106,13 +82,13 @@ impl Session<'_> {
         }
         let known = probes.known();
         let about = About { capabilities: Some(&known), ..about };
-        let chosen = prepare::chosen(&project.config, scenario, about, &request);
+        let chosen = prepare::chosen(&project.config, scenario, about, request);
         if options.walls == Demand::Strict || user.strict_walls {
             prepare::all_walls(&chosen, host)?;
         }
-        let packs = prepare::packs(&taken, &chosen, host, printer)?;
+        let packs = prepare::packs(taken, &chosen, host, true, printer)?;
         let resolved = prepare::resolve(project, &chosen, &packs, printer)?;
-        let plan = plan::plan(&project.config, scenario, about, &request, &resolved, prepare::environment);
+        let plan = plan::plan(&project.config, scenario, about, request, &resolved, prepare::environment);
         if turn.enter_at_last(workspace)? == Entered::Late {
             return Ok(None);
         }

@@ -201,6 +201,19 @@ pub enum RunOutcome {
 }
 
 impl RunOutcome {
+    /// All that there are, in order of precedence.
+    pub const ALL: [Self; 9] = [
+        Self::Interrupted,
+        Self::TimedOut,
+        Self::Error,
+        Self::Failed,
+        Self::Stale,
+        Self::Empty,
+        Self::Partial,
+        Self::NotApplicable,
+        Self::Passed,
+    ];
+
     /// The word that people and files see.
     pub fn word(self) -> &'static str {
         match self {

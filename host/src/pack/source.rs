@@ -47,18 +47,24 @@ pub enum SourceError {
         #[source]
         source: io::Error,
     },
+    /// It would have to be built, and is not to be.
+    #[error("the pack in `{path}` is not built as it is now")]
+    Unbuilt {
+        /// As the configuration has it.
+        path: String,
+    },
     /// It cannot be built.
     #[error(transparent)]
     Build(#[from] BuildError),
 }
 
 /// The bytes of the component that a source names. `root` is the folder of the configuration, `cache` where the user's
-/// caches are, and `notice` is told before something that takes long.
+/// caches are, and `notice` is told before something is built; where there is none, nothing is.
 pub fn obtain(
     source: &PackSource,
     root: &Path,
     cache: Option<&Path>,
-    notice: &mut dyn FnMut(&str),
+    notice: Option<&mut dyn FnMut(&str)>,
 ) -> Result<Vec<u8>, SourceError> {
     match source {
         PackSource::File(path) => {
@@ -118,7 +124,7 @@ fn built(
     folder: &Path,
     shown: &str,
     cache: Option<&Path>,
-    notice: &mut dyn FnMut(&str),
+    notice: Option<&mut dyn FnMut(&str)>,
 ) -> Result<Vec<u8>, SourceError> {
     let read = |source| SourceError::Read { path: shown.to_owned(), source };
     let folder = folder.canonicalize().map_err(read)?;
@@ -133,6 +139,7 @@ fn built(
     {
         return Ok(bytes);
     }
+    let Some(notice) = notice else { return Err(SourceError::Unbuilt { path: shown.to_owned() }) };
     notice(&format!(
         "building the pack in {shown}; the first time takes minutes, since a standard library is built with it"
     ));

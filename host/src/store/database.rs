@@ -8,7 +8,7 @@ use super::logs;
 use super::place::State;
 use super::retention::{self, Kept, Why};
 use super::schema::{Kin, MIGRATIONS, SCHEMA, kin};
-use crate::model::{Record, RunId, hex, to_canonical};
+use crate::model::{Digest, Record, RunId, hex, to_canonical};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, params};
 use std::io;
@@ -52,6 +52,26 @@ pub struct Summary {
 const SCOPED: &str = "(whole IS NOT NULL AND EXISTS (
     SELECT 1 FROM json_each(whole, '$.verdict.plan')
     WHERE json_extract(value, '$.deselected') IN ('revision', 'only', 'skip')))";
+
+/// Which runs to list; what is none is not asked for.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    /// Of this scenario.
+    pub scenario: Option<String>,
+    /// That came to this.
+    pub outcome: Option<String>,
+    /// That began at this time or later: RFC 3339 in UTC, or the beginning of one.
+    pub since: Option<String>,
+    /// In the folder with this path.
+    pub tree: Option<String>,
+}
+
+impl Filter {
+    /// Whether all are asked for.
+    pub fn is_empty(&self) -> bool {
+        matches!(self, Self { scenario: None, outcome: None, since: None, tree: None })
+    }
+}
 
 /// Whether a run was only about what changed since a base.
 const CHANGED_ONLY: &str = "ifnull(json_extract(whole, '$.verdict.changed_only'), 0)";
@@ -362,15 +382,23 @@ impl<'n> Store<'n> {
     }
 
     /// The newest runs first, at most `limit`.
-    pub fn list(&self, limit: u32) -> Result<Vec<Summary>, StoreError> {
-        self.summaries("true", params![limit])
+    pub fn list(&self, limit: u32, filter: &Filter) -> Result<Vec<Summary>, StoreError> {
+        let Filter { scenario, outcome, since, tree } = filter;
+        let condition =
+            "(?2 IS NULL OR scenario = ?2) AND (?3 IS NULL OR outcome = ?3) AND (?4 IS NULL OR started >= ?4)
+            AND (?5 IS NULL OR json_extract(whole, '$.tree') = ?5)";
+        self.summaries(condition, params![limit, scenario, outcome, since, tree])
     }
 
-    /// The newest run of a scenario of which nothing was left out by whoever asked for it. A scoped run, or one of only what
-    /// changed, never takes its place, however much newer it is.
-    pub fn last_full(&self, scenario: &str) -> Result<Option<Summary>, StoreError> {
-        let full = format!("scenario = ?2 AND whole IS NOT NULL AND NOT {SCOPED} AND NOT {CHANGED_ONLY}");
-        Ok(self.summaries(&full, params![1, scenario])?.into_iter().next())
+    /// The newest run of a scenario, if a tree is given of that one, of which nothing was left out by whoever asked for
+    /// it. A scoped run, or one of only what changed, never takes its place, however much newer it is.
+    pub fn last_full(&self, scenario: &str, tree: Option<Digest>) -> Result<Option<Summary>, StoreError> {
+        let full = format!(
+            "scenario = ?2 AND whole IS NOT NULL AND NOT {SCOPED} AND NOT {CHANGED_ONLY}
+            AND (?3 IS NULL OR json_extract(whole, '$.verdict.subject.tree') = ?3)"
+        );
+        let tree = tree.map(|tree| tree.to_string());
+        Ok(self.summaries(&full, params![1, scenario, tree])?.into_iter().next())
     }
 
     /// Those of which the condition holds, the newest first; the first of the values says how many at most.

@@ -17,7 +17,7 @@ mod schema;
 mod upkeep;
 
 pub use begun::{Label, settle};
-pub use database::{Gone, Store, Summary, new_run_id};
+pub use database::{Filter, Gone, Store, Summary, new_run_id};
 pub use error::StoreError;
 pub use lock::{Lease, TreeLock, Tried};
 pub use logs::{Logs, read_combined, read_log, read_tail};

@@ -1,0 +1,74 @@
+//! What is asked: a subject, a scenario, and what both are held against. Here everything is looked at and nothing is run.
+
+use super::args::Verify;
+use super::error::CliError;
+use super::prepare;
+use super::printer::Printer;
+use super::take::{Taken, take};
+use super::turn::Turn;
+use crate::config::{Scenario, User};
+use crate::plan::{About, Base, Request};
+use crate::subject::Specification;
+use crate::system;
+use std::path::Path;
+
+/// A question that can be planned.
+pub(super) struct Asked {
+    pub(super) taken: Taken,
+    pub(super) request: Request,
+    pub(super) base: Option<Base>,
+    pub(super) spec: Option<Specification>,
+    branch: Option<String>,
+}
+
+/// Looks at what was asked for.
+pub(super) fn ask(
+    folder: &Path,
+    options: &Verify,
+    user: &User,
+    turn: &mut Turn<'_>,
+    printer: &Printer,
+) -> Result<Asked, CliError> {
+    let taken = take(folder, options, user, turn, printer).map_err(|error| turn.judge(error))?;
+    let project = &taken.project;
+    printer.keep(prepare::secrets(&project.config));
+    if taken.snapshot.entries.is_empty() {
+        printer.note("note: the subject is empty: nothing here is tracked, and everything is ignored");
+    }
+    let scenario = prepare::scenario(&project.config, &options.scenario)?;
+    let mut request = prepare::request(scenario, options)?;
+    // A reason is kept and shown as it is given.
+    request.not_applicable = request.not_applicable.map(|reason| printer.concealed(&reason));
+    prepare::within_ceilings(project, scenario, user, printer)?;
+    let spec = taken.spec().map_err(|error| turn.judge(error))?;
+    let base = taken.base(scenario, options, printer).map_err(|error| turn.judge(error))?;
+    if request.changed && base.is_none() {
+        let hint = if taken.workspace.repository.is_some() {
+            "name one with `--base origin/main`, or as `base` of the scenario"
+        } else {
+            "there is no repository here: run it in one, or leave `--changed` out"
+        };
+        return Err(CliError::usage("`--changed` compares with a base, and there is none").hint(hint));
+    }
+    let branch = taken.branch()?;
+    Ok(Asked { taken, request, base, spec, branch })
+}
+
+impl Asked {
+    /// What a plan depends on, before anything was found out about this machine.
+    pub(super) fn about(&self, user: &User) -> About<'_> {
+        About {
+            snapshot: &self.taken.snapshot,
+            base: self.base.as_ref(),
+            branch: self.branch.as_deref(),
+            capabilities: None,
+            ceilings: user.limits,
+            key: system::key(),
+        }
+    }
+
+    /// The scenario that was asked for.
+    pub(super) fn scenario(&self, options: &Verify) -> Result<&Scenario, CliError> {
+        prepare::scenario(&self.taken.project.config, &options.scenario)
+    }
+}

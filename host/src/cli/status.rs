@@ -1,0 +1,157 @@
+//! `probity status`: whether the tree is verified as it is now, and what would have to run. No command of the configuration
+//! is run and no pack is built for it.
+
+use super::args::{Status, Verify};
+use super::asked::{Asked, ask};
+use super::error::CliError;
+use super::prepare;
+use super::printer::Printer;
+use super::take::Budget;
+use super::turn::{self, Turn};
+use crate::config::User;
+use crate::model::{EnvironmentMode, Record, RunOutcome};
+use crate::plan::{self, About, Request, Work};
+use crate::report::escape;
+use crate::store::{self, State, Store, Summary};
+use serde_json::json;
+use std::path::Path;
+
+/// What is known of the tree.
+enum Known {
+    /// This run verified it.
+    Verified(Box<Record>),
+    /// It is not verified, and why.
+    Not(String),
+}
+
+pub(super) fn status(folder: &Path, options: &Status, printer: &Printer) -> Result<u8, CliError> {
+    let waiting = turn::waiting(printer);
+    // It waits for nobody, as a plan does.
+    let look = Verify { scenario: options.scenario.clone(), plan: true, ..Verify::default() };
+    let user = prepare::user(printer)?;
+    let mut turn = Turn::new(Budget::default(), &look, printer, &waiting)?;
+    let asked = ask(folder, &look, &user, &mut turn, printer)?;
+    let scenario = asked.scenario(&look)?.name.to_string();
+    let tree = asked.taken.snapshot.tree;
+    let common = asked.taken.workspace.repository.as_ref().map(|repository| repository.common.as_path());
+    let state = State::look(&store::state_path(&asked.taken.workspace.root, common))?;
+    let alive = state.as_ref().map(store::settle).unwrap_or_default();
+    let store = state.as_ref().map(|state| Store::read(state, &waiting)).transpose()?.flatten();
+    turn::newer(store.as_ref(), printer);
+    let known = match &store {
+        Some(store) => match store.last_full(&scenario, Some(tree))? {
+            Some(run) => judge(&asked, &look, &user, store.get(&run.run)?, printer)?,
+            None => Known::Not(none(store.last_full(&scenario, None)?, &scenario)),
+        },
+        None => Known::Not(none(None, &scenario)),
+    };
+    let needed = if matches!(known, Known::Verified(_)) { Vec::new() } else { needed(&asked, &look, &user)? };
+    for label in &alive {
+        printer.note(&format!("going on: {}", turn::named(label)));
+    }
+    let verified = matches!(known, Known::Verified(_));
+    if options.json {
+        let (run, why) = match &known {
+            Known::Verified(record) => (Some(record), None),
+            Known::Not(why) => (None, Some(why)),
+        };
+        printer.json(&json!({
+            "schema": "probity/status/1",
+            "verified": verified,
+            "why": why,
+            "scenario": scenario,
+            "tree": tree,
+            "run": run.map(|record| &record.run),
+            "outcome": run.map(|record| record.verdict.outcome),
+            "started": run.map(|record| &record.started),
+            "verdict_digest": run.and_then(|record| record.verdict_digest),
+            "would_run": needed,
+        }));
+    } else {
+        printer.out(&text(&known, &scenario, &needed));
+    }
+    Ok(u8::from(!verified))
+}
+
+fn text(known: &Known, scenario: &str, needed: &[String]) -> String {
+    match known {
+        Known::Verified(record) => {
+            let digest = record.verdict_digest.map(|digest| format!(", {digest}")).unwrap_or_default();
+            let word = match &record.verdict.not_applicable {
+                Some(reason) => format!("declared not applicable ({})", escape(reason)),
+                None => record.verdict.outcome.word().to_owned(),
+            };
+            format!("verified: {word}, scenario {scenario}, run {}, {}{digest}\n", record.run, escape(&record.started))
+        }
+        Known::Not(why) => {
+            let list = if needed.is_empty() { "nothing".to_owned() } else { needed.join(", ") };
+            format!("verified: no, {}\nwould run: {list}\n", escape(why))
+        }
+    }
+}
+
+/// Why there is no run of this tree.
+fn none(last: Option<Summary>, scenario: &str) -> String {
+    match last {
+        Some(Summary { run, outcome, started, .. }) => format!(
+            "the last full run of the scenario {scenario} was of another tree (run {run}, {outcome}, {started})"
+        ),
+        None => format!("no full run of the scenario {scenario} is recorded"),
+    }
+}
+
+/// Whether the newest run of this very tree still says what a run now would be asked.
+fn judge(asked: &Asked, look: &Verify, user: &User, record: Record, printer: &Printer) -> Result<Known, CliError> {
+    let verdict = &record.verdict;
+    let no = |why: String| Ok(Known::Not(why));
+    let run = format!("run {} of this tree", record.run);
+    if !matches!(verdict.outcome, RunOutcome::Passed | RunOutcome::NotApplicable) || record.verdict_digest.is_none() {
+        return no(format!("{run} came to: {}", verdict.outcome.word()));
+    }
+    if verdict.subject.spec.map(|spec| spec.digest) != asked.spec.as_ref().map(|spec| spec.digest) {
+        return no(format!("{run} is about another specification"));
+    }
+    if verdict.subject.base != asked.base.as_ref().and_then(|base| base.revision.commit.clone()) {
+        return no(format!("{run} was compared with another base"));
+    }
+    let project = &asked.taken.project;
+    let scenario = asked.scenario(look)?;
+    // What was found out about this machine then is believed: to find it out again, programs would have to run.
+    let about = About { capabilities: Some(&record.capabilities), ..asked.about(user) };
+    let request = Request { not_applicable: verdict.not_applicable.clone(), ..asked.request.clone() };
+    let chosen = prepare::chosen(&project.config, scenario, about, &request);
+    let host = prepare::host()?;
+    // Why it is not is told in full by `verify`, which may mend it.
+    let Ok(packs) = prepare::packs(&asked.taken, &chosen, &host, false, printer) else {
+        return no(format!("a pack that {run} used is not there as it was then"));
+    };
+    let resolved = prepare::resolve(project, &chosen, &packs, printer)?;
+    let plan = plan::plan(&project.config, scenario, about, &request, &resolved, prepare::environment);
+    if (plan.fail_fast, plan.fail_on) != (verdict.fail_fast, verdict.fail_on) || plan.units.len() != verdict.plan.len()
+    {
+        return no(format!("{run} was asked for something else"));
+    }
+    for ((unit, then), around) in plan.units.iter().zip(&verdict.plan).zip(&record.rows) {
+        if unit.row != *then {
+            return no(format!("check {} is another one than in {run}", unit.id));
+        }
+        // All that is around a shell is inherited, and differs from one to the next.
+        let passed = match &unit.work {
+            Work::Command { passed, .. } if passed.mode == EnvironmentMode::Declared => Some(passed),
+            Work::Command { .. } | Work::Logic { .. } | Work::Nothing(_) => None,
+        };
+        if let (Some(now), Some(then)) = (passed, &around.environment)
+            && now != then
+        {
+            return no(format!("the variables that are passed to check {} are others than in {run}", unit.id));
+        }
+    }
+    Ok(Known::Verified(Box::new(record)))
+}
+
+/// The checks that a run now would carry out, as far as that is known before anything was found out about this machine.
+fn needed(asked: &Asked, look: &Verify, user: &User) -> Result<Vec<String>, CliError> {
+    let config = &asked.taken.project.config;
+    let chosen = prepare::chosen(config, asked.scenario(look)?, asked.about(user), &asked.request);
+    Ok(chosen.into_iter().map(|check| check.id.to_string()).collect())
+}
