@@ -39,6 +39,7 @@ mod specification;
 mod status;
 mod store;
 mod support;
+mod terminal;
 mod told;
 mod touched;
 mod trees;

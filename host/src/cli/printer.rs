@@ -8,7 +8,7 @@ use crate::model::Secrets;
 use crate::report::{Style, escape, escape_in_json};
 use anstyle::{AnsiColor, Style as Ansi};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io::{self, IsTerminal as _, Write as _};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,6 +22,8 @@ pub(super) struct Printer {
     stderr: Style,
     /// On a terminal: what runs now.
     spinner: Option<(ProgressBar, Arc<Mutex<Doing>>)>,
+    /// Whether that is to be seen now.
+    shown: Cell<bool>,
     /// Why data did not reach stdout.
     lost: RefCell<Option<io::Error>>,
     /// What must not be in anything that is said to people, once it is known.
@@ -46,6 +48,7 @@ impl Printer {
             stdout: style(io::stdout().is_terminal()),
             stderr: style(io::stderr().is_terminal()),
             spinner: progress.then(spinner),
+            shown: Cell::new(false),
             lost: RefCell::new(None),
             secrets: RefCell::new(None),
         }
@@ -157,15 +160,21 @@ impl Printer {
         let Some((spinner, doing)) = &self.spinner else { return };
         let goes_on = what.is_some();
         *doing.lock().unwrap_or_else(PoisonError::into_inner) = what.unwrap_or_default();
-        if goes_on {
-            // Also takes it back from having been finished.
-            spinner.reset();
-            spinner.set_draw_target(ProgressDrawTarget::stderr());
-            spinner.enable_steady_tick(Duration::from_millis(100));
-        } else {
-            spinner.disable_steady_tick();
-            spinner.finish_and_clear();
-            spinner.set_draw_target(ProgressDrawTarget::hidden());
+        match (self.shown.replace(goes_on), goes_on) {
+            // A bar that is given its place again forgets what it has drawn there.
+            (true, true) => spinner.tick(),
+            (false, true) => {
+                // Also takes it back from having been finished.
+                spinner.reset();
+                spinner.set_draw_target(ProgressDrawTarget::stderr());
+                spinner.enable_steady_tick(Duration::from_millis(100));
+            }
+            (true, false) => {
+                spinner.disable_steady_tick();
+                spinner.finish_and_clear();
+                spinner.set_draw_target(ProgressDrawTarget::hidden());
+            }
+            (false, false) => {}
         }
     }
 
