@@ -14,7 +14,7 @@ from pathlib import Path
 
 import page
 from common import PROBITY, ROOT, RUNS, config, median, middle, ratio, tree, turns
-from peers import RUN_ALL, calls, committed, installed, no_ops, side_by_side
+from peers import RUN_ALL, beside, calls, committed, installed, no_ops, side_by_side
 
 NATIVE = ROOT / "checks/target/native/examples/native"
 PACK = ROOT / "checks/target/packs/hygiene.wasm"
@@ -211,6 +211,7 @@ def cache(table, place, environment, _peers):
 PARTS = {
     "start": start,
     "commands": commands,
+    "peers": beside,
     "sandbox": sandbox,
     "view": view,
     "snapshot": snapshot,

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 
-from common import PROBITY, ROOT, config, ratio, repository
+from common import PROBITY, ROOT, config, ratio, repository, tree, turns
 
 # Peers as tests/bench/run installs them, and how each runs all of its checks on all files.
 PEERS = ROOT / "target/bench/peers"
@@ -16,6 +16,10 @@ RUN_ALL = {
     "pre-commit": "run --all-files",
     "lefthook": "run pre-commit --all-files --force",
 }
+# Those that cannot be had as a prebuilt program from a package registry.
+NOT_HAD = ["hk"]
+SIDE_BY_SIDE = 10
+OUTPUT = 20_000_000
 
 
 def installed(environment):
@@ -38,6 +42,18 @@ def no_ops(folder, count):
     """Configures the same checks for all: so many that do nothing, one after the other."""
     others(folder, [["/bin/true"]] * count)
     config(folder, "[verify]\ncommands = [" + ", ".join(['["/bin/true"]'] * count) + "]\n")
+
+
+def configure(folder, commands, parallel=False, timeout=None):
+    """Configures the same commands for all. Where they may run side by side, all of them may; a timeout is that of
+    each command, for those that have one."""
+    others(folder, commands, parallel, timeout)
+    body = ""
+    for number, command in enumerate(commands):
+        body += f"[checks.check-{number}]\ncommand = {json.dumps(command)}\n"
+        body += "parallel = true\n" if parallel else ""
+        body += f'timeout = "{timeout}"\n' if timeout else ""
+    config(folder, (f"[verify]\njobs = {len(commands)}\n" if parallel else "") + body)
 
 
 def others(folder, commands, parallel=False, timeout=None):
@@ -74,3 +90,52 @@ def side_by_side(table, what, times, peers):
             table.row(what, ours, f"{name} {peers[name][1]}", times[name], ratio(ours, times[name]), aim)
         else:
             table.row(what, ours, name, "could not be installed", "", "not measured")
+
+
+def beside(table, place, environment, peers):
+    """Probity and its peers at other work than checks that do nothing."""
+    table.section(
+        "Other work, side by side with peers",
+        ["what", "`probity verify`", "against", "its time", "ratio", "aim: ahead"],
+        "The same repository of 1,000 files with everything committed; the programs take turns. Side by side is, for "
+        f"Probity, `parallel = true` and `jobs = {SIDE_BY_SIDE}`; for prek one `priority` for all hooks and "
+        f"`PREK_CONCURRENT_HOOKS={SIDE_BY_SIDE}`; for lefthook `parallel: true`; pre-commit has nothing for it, and runs "
+        "one hook after the other. Of the output Probity keeps everything, lefthook shows it, and prek and pre-commit show "
+        "none of a hook that passes. The last rows are the time of ten checks that do nothing less that of one, divided "
+        "by nine, each program's own. " + not_had(),
+    )
+    environment = environment | {"PREK_CONCURRENT_HOOKS": str(SIDE_BY_SIDE)}
+    programs = calls(peers)
+    script = f"yes 'a line of output, as a test prints it when it passes' | head -c {OUTPUT}"
+    floor = {"floor": f"sh -c \"{script} > '{place}/output'\""}
+    work = {
+        "ten checks of 200 ms side by side": ([["sleep", "0.2"]] * SIDE_BY_SIDE, True, {"floor": "sleep 0.2"}),
+        "one check with 20 MB of output": ([["sh", "-c", script]], False, floor),
+    }
+    for number, (what, (commands, parallel, floor)) in enumerate(work.items()):
+        folder = place / f"beside-{number}"
+        tree(folder, 1000)
+        configure(folder, commands, parallel)
+        committed(folder, environment)
+        times = turns(programs | floor, folder, environment)
+        alone = "`sleep 0.2`" if parallel else "the same into a file"
+        table.row(what, times["probity"], alone, times["floor"], ratio(times["probity"], times["floor"]), "")
+        side_by_side(table, what, times, peers)
+    side_by_side(table, "a further check that does nothing", further(place, environment, programs), peers)
+
+
+def further(place, environment, programs):
+    """What each further check costs that does nothing, for each program."""
+    times = []
+    for count in (1, 10):
+        folder = place / f"further-{count}"
+        tree(folder, 1000)
+        no_ops(folder, count)
+        committed(folder, environment)
+        times.append(turns(programs, folder, environment))
+    return {name: (times[1][name] - times[0][name]) / 9 for name in programs}
+
+
+def not_had():
+    """What the page says of peers that cannot be had."""
+    return f"Not measured, since no package registry has it as a prebuilt program: {', '.join(NOT_HAD)}."
