@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 
 import page
+from behaviour import behaviour
 from common import PROBITY, ROOT, RUNS, config, median, middle, ratio, tree, turns
 from peers import RUN_ALL, beside, calls, committed, installed, no_ops, side_by_side
 
@@ -212,6 +213,7 @@ PARTS = {
     "start": start,
     "commands": commands,
     "peers": beside,
+    "behaviour": behaviour,
     "sandbox": sandbox,
     "view": view,
     "snapshot": snapshot,
