@@ -174,9 +174,8 @@ fn attacked(attacks: &[Attack]) -> (Project, Outside, serde_json::Value) {
     assert_eq!(code, 0, "without an attacker they all pass: {document:#}");
     let ready = project.command(&["verify", "--json"]);
     let mut command = Command::new(example("attacker"));
-    command.args(ready.get_args()).current_dir(project.root()).env_clear();
-    command.envs(ready.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let ran = project.ran(command).exits(1);
+    command.args(ready.get_args());
+    let ran = project.ran(project.beside(command, &ready)).exits(1);
     assert!(!ran.stdout.contains(SECRET), "{}", ran.stdout);
     assert!(!ran.stdout.contains("CROSSED"), "{}", ran.stdout);
     let document = serde_json::from_str(&ran.stdout).unwrap();
@@ -235,9 +234,8 @@ fn the_attacker_of_these_tests_can_play_by_the_rules() {
     project.verify();
     let ready = project.command(&["verify", "--json"]);
     let mut command = Command::new(example("attacker"));
-    command.args(ready.get_args()).current_dir(project.root()).env_clear();
-    command.envs(ready.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let ran = project.ran(command).exits(0);
+    command.args(ready.get_args());
+    let ran = project.ran(project.beside(command, &ready)).exits(0);
     let document: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
     for id in ["control-once", "control-each"] {
         assert_eq!(row(&document, id)["outcome"], "passed");

@@ -4,7 +4,7 @@
 //! What commands tell of themselves lies beside the project, where it changes nothing that is verified.
 
 use crate::support::guests::Guest;
-use crate::support::{Project, alive, around, eventually, row};
+use crate::support::{Project, alive, around, eventually, row, signal};
 use serde_json::{Value, json};
 use std::fs;
 use std::process::{Child, Command, Output, Stdio};
@@ -41,10 +41,6 @@ fn beside(project: &Project, name: &str) -> Vec<String> {
 fn start(project: &Project, arguments: &[&str]) -> Child {
     let mut command = project.command(&[&["verify", "--json"], arguments].concat());
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
-}
-
-fn signal(name: &str, pid: &str) {
-    assert!(Command::new("kill").args(["-s", name, pid]).status().unwrap().success());
 }
 
 fn document(output: &Output) -> Value {
@@ -358,13 +354,11 @@ fn nothing_is_left_when_probity_is_killed_while_it_is_paused() {
 
 /// Runs Probity at a terminal of its own, and gives what is to be seen there.
 fn at_a_terminal(project: &Project, keys: Stdio) -> Child {
-    let mut verify = project.command(&["verify"]);
     let line = format!("exec {} verify", env!("CARGO_BIN_EXE_probity"));
     let mut command = Command::new("script");
-    command.args(["-qec", &line, "/dev/null"]).current_dir(project.root()).env_clear().stdin(keys);
-    command.envs(verify.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let _ = verify.stdin(Stdio::null());
-    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    command.args(["-qec", &line, "/dev/null"]);
+    let mut command = project.beside(command, &project.command(&["verify"]));
+    command.stdin(keys).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
 #[test]

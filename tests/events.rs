@@ -1,11 +1,11 @@
 //! What a run says while it goes on, and what is shown of that: reports, lines for programs, replays.
 
-use crate::support::{Project, alive, eventually, redacted};
+use crate::support::{self, Project, alive, eventually, redacted};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 const CONFIG: &str = "[checks.first]\ncommand = [\"sh\", \"-c\", \"echo from the first; exit 3\"]\n\n\
      [checks.second]\ncommand = [\"sh\", \"-c\", \"printf 'a \\\\033[31mred\\\\033[0m word\\\\n'; exit 4\"]\n\n\
@@ -31,7 +31,7 @@ fn start(project: &Project, arguments: &[&str]) -> (Child, impl Iterator<Item = 
 }
 
 fn signal(name: &str, child: &Child) {
-    assert!(Command::new("kill").args(["-s", name, &child.id().to_string()]).status().unwrap().success());
+    support::signal(name, &child.id().to_string());
 }
 
 fn go_on(project: &Project, name: &str) {
@@ -124,7 +124,6 @@ fn the_page_about_events_names_all_of_them() {
 #[test]
 fn whoever_asks_is_told_what_runs_and_what_it_wrote_last() {
     let project = waiting("echo one; echo two $TOKEN; : > ../begun; wait_for ../go");
-    project.write("probity.toml", format!("{WAITING}env = {{ TOKEN = \"${{TOKEN}}\" }}\n"));
     let config = "[checks.c]\ncommand = [\"sh\", \"./run\"]\npass-env = [\"TOKEN\"]\nsecrets = [\"TOKEN\"]\n";
     project.write("probity.toml", config);
     let mut command = project.command(&["verify"]);
@@ -206,12 +205,8 @@ fn of_a_flood_of_output_the_end_is_shown_and_all_is_kept() {
 #[test]
 fn what_a_shell_ignores_for_it_is_passed_over_and_no_command_is_told() {
     let project = waiting("grep SigIgn /proc/self/status > ../ignored; : > ../begun; wait_for ../go");
-    let ready = project.command(&["verify"]);
-    let mut command = Command::new("sh");
-    command.args(["-c", "trap '' HUP INT QUIT USR2 WINCH; exec \"$0\" \"$@\""]);
-    command.arg(ready.get_program()).args(ready.get_args()).current_dir(project.root()).stdout(Stdio::piped());
-    command.env_clear().envs(ready.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let mut child = command.spawn().unwrap();
+    let mut command = project.after("trap '' HUP INT QUIT USR2 WINCH", &["verify"]);
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
     eventually("the command runs", || project.outside().join("begun").exists());
     signal("HUP", &child);
     signal("INT", &child);

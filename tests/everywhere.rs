@@ -201,12 +201,7 @@ fn every_copy_of_a_tree_has_the_same_report_and_uses_the_same_fuel() {
             fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
         }
     });
-    let ready = project.command(&verify);
-    let mut command = Command::new("sh");
-    command.args(["-c", "umask 077; exec \"$@\"", "sh"]).arg(ready.get_program()).args(ready.get_args());
-    command.current_dir(project.root()).env_clear();
-    command.envs(ready.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    assert_eq!(report(project.ran(command)), expected, "under another umask");
+    assert_eq!(report(project.ran(project.after("umask 077", &verify))), expected, "under another umask");
 }
 
 #[test]

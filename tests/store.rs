@@ -230,12 +230,9 @@ fn what_a_lock_file_claims_is_never_green() {
 fn where_locks_do_not_work_it_is_said_once_and_the_run_goes_on() {
     let project = Project::with(GREEN);
     for _ in 0..2 {
-        let real = project.command(&["verify"]);
         let mut command = Command::new(example("without"));
-        command.args(["locks".as_ref(), real.get_program()]).args(real.get_args());
-        command.current_dir(project.root()).env_clear().stdin(Stdio::null());
-        command.envs(real.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        let ran = project.ran(command).exits(0);
+        command.arg("locks");
+        let ran = project.ran(project.through(command, &["verify"])).exits(0);
         assert_eq!(ran.stderr.matches("locks do not work").count(), 1, "{}", ran.stderr);
     }
     assert_eq!(listed(&project).len(), 2);
@@ -625,12 +622,9 @@ fn killed_at_every_write(prepare: &dyn Fn(&Project), then: &dyn Fn(&Project), wh
         project
             .write("probity.toml", "[checks.a]\ncommand = [\"echo\", \"one\"]\n\n[checks.b]\ncommand = [\"false\"]\n");
         prepare(&project);
-        let real = project.command(&["verify"]);
         let mut command = Command::new(example("killer"));
-        command.arg(number.to_string()).arg(real.get_program()).args(real.get_args());
-        command.current_dir(project.root()).env_clear().stdin(Stdio::null());
-        command.envs(real.get_envs().filter_map(|(name, value)| Some((name, value?))));
-        let ran = project.ran(command);
+        command.arg(number.to_string());
+        let ran = project.ran(project.through(command, &["verify"]));
         if ran.code == Some(1) {
             break;
         }

@@ -15,11 +15,9 @@ fn project() -> Project {
 
 /// Runs the binary where the kernel does not know how to make a wall.
 fn without(project: &Project, wall: &str, arguments: &[&str]) -> Ran {
-    let ready = project.command(arguments);
     let mut command = Command::new(example("without"));
-    command.arg(wall).arg(ready.get_program()).args(ready.get_args()).current_dir(project.root());
-    command.env_clear().envs(ready.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    project.ran(command)
+    command.arg(wall);
+    project.ran(project.through(command, arguments))
 }
 
 #[test]
@@ -114,11 +112,6 @@ fn how_a_shell_started_it_makes_no_difference() {
     // What runs in the background of a script has these ignored, and so have all that it starts.
     let project = project();
     let plain = project.run(&["doctor"]);
-    let ready = project.command(&["doctor"]);
-    let mut command = Command::new("sh");
-    command.args(["-c", "trap '' INT QUIT HUP TERM XCPU XFSZ ABRT; exec \"$0\" \"$@\""]);
-    command.arg(ready.get_program()).args(ready.get_args()).current_dir(project.root());
-    command.env_clear().envs(ready.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let ignored = project.ran(command);
+    let ignored = project.ran(project.after("trap '' INT QUIT HUP TERM XCPU XFSZ ABRT", &["doctor"]));
     assert_eq!((plain.code, plain.stdout), (ignored.code, ignored.stdout));
 }

@@ -137,6 +137,28 @@ impl Project {
         command
     }
 
+    /// The same for another program, which gets its folder, its environment and no input: one that starts the binary, or
+    /// stands in for it.
+    pub fn beside(&self, mut other: Command, ready: &Command) -> Command {
+        other.current_dir(self.root()).env_clear().stdin(Stdio::null());
+        other.envs(ready.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        other
+    }
+
+    /// The binary, started by another program that is given it and its arguments last.
+    pub fn through(&self, mut other: Command, arguments: &[&str]) -> Command {
+        let ready = self.command(arguments);
+        other.arg(ready.get_program()).args(ready.get_args());
+        self.beside(other, &ready)
+    }
+
+    /// The binary, started by a shell that says something first.
+    pub fn after(&self, first: &str, arguments: &[&str]) -> Command {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("{first}; exec \"$0\" \"$@\"")]);
+        self.through(shell, arguments)
+    }
+
     pub fn run(&self, arguments: &[&str]) -> Ran {
         self.ran(self.command(arguments))
     }
@@ -259,6 +281,11 @@ pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
         assert!(std::time::Instant::now() < until, "{what}: did not happen");
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
+}
+
+/// Sends a process a signal by its name.
+pub fn signal(name: &str, pid: &str) {
+    assert!(Command::new("kill").args(["-s", name, pid]).status().unwrap().success());
 }
 
 /// Whether a process with this id exists and is no zombie.

@@ -3,10 +3,10 @@
 use super::args::Verify;
 use super::error::CliError;
 use super::prepare;
-use super::printer::Printer;
 use super::take::{Taken, take};
 use super::turn::Turn;
 use crate::config::{Scenario, User};
+use crate::model::Secrets;
 use crate::plan::{About, Base, Request};
 use crate::subject::Specification;
 use crate::system;
@@ -18,20 +18,18 @@ pub(super) struct Asked {
     pub(super) request: Request,
     pub(super) base: Option<Base>,
     pub(super) spec: Option<Specification>,
+    /// The values that nobody is to see.
+    pub(super) secrets: Secrets,
     branch: Option<String>,
 }
 
 /// Looks at what was asked for.
-pub(super) fn ask(
-    folder: &Path,
-    options: &Verify,
-    user: &User,
-    turn: &mut Turn<'_>,
-    printer: &Printer,
-) -> Result<Asked, CliError> {
-    let taken = take(folder, options, user, turn, printer).map_err(|error| turn.judge(error))?;
+pub(super) fn ask(folder: &Path, user: &User, turn: &mut Turn<'_>) -> Result<Asked, CliError> {
+    let (options, printer) = (turn.options, turn.printer);
+    let taken = take(folder, user, turn).map_err(|error| turn.judge(error))?;
     let project = &taken.project;
-    printer.keep(prepare::secrets(&project.config));
+    let secrets = prepare::secrets(&project.config);
+    printer.keep(secrets.clone());
     if taken.snapshot.entries.is_empty() {
         printer.note("note: the subject is empty: nothing here is tracked, and everything is ignored");
     }
@@ -51,7 +49,7 @@ pub(super) fn ask(
         return Err(CliError::usage("`--changed` compares with a base, and there is none").hint(hint));
     }
     let branch = taken.branch()?;
-    Ok(Asked { taken, request, base, spec, branch })
+    Ok(Asked { taken, request, base, spec, secrets, branch })
 }
 
 impl Asked {

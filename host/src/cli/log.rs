@@ -85,10 +85,8 @@ pub(super) fn log(folder: &Path, options: &Log, printer: &Printer) -> Result<u8,
 
 /// Which runs are asked for.
 fn filter(folder: &Path, options: &Log) -> Result<Filter, CliError> {
-    if let Some(word) = options.outcome.as_deref()
-        && serde_json::from_value::<RunOutcome>(serde_json::json!(word)).is_err()
-    {
-        let words: Vec<&str> = RunOutcome::ALL.iter().map(|outcome| outcome.word()).collect();
+    let words = RunOutcome::ALL.map(RunOutcome::word);
+    if let Some(word) = options.outcome.as_deref().filter(|word| !words.contains(word)) {
         return Err(CliError::usage(format!("there is no outcome {}", quote(word)))
             .hint(&format!("it is one of {}", words.join(", "))));
     }

@@ -434,7 +434,7 @@ pub(super) fn state_to_read(folder: &Path) -> Result<Option<State>, CliError> {
 /// Where records are or would be. The configuration is not needed, only its place.
 pub(super) fn state_place(folder: &Path) -> Result<PathBuf, CliError> {
     // From where `verify` starts: a submodule's own repository keeps no records of the project around it.
-    let project = folder.ancestors().find(|above| above.join("probity.toml").is_file()).unwrap_or(folder);
+    let project = project_folder(folder);
     if let Some(repository) = Repository::discover(project, &Patience::default())? {
         return Ok(repository.common.join("probity"));
     }
@@ -443,10 +443,19 @@ pub(super) fn state_place(folder: &Path) -> Result<PathBuf, CliError> {
     Ok(root.join(".probity"))
 }
 
+/// The nearest folder with a configuration; this one where there is none.
+fn project_folder(folder: &Path) -> &Path {
+    folder.ancestors().find(|above| above.join("probity.toml").is_file()).unwrap_or(folder)
+}
+
+/// Where the state folder of a workspace is or would be.
+pub(super) fn state_folder(workspace: &Workspace) -> PathBuf {
+    store::state_path(&workspace.root, workspace.repository.as_ref().map(|repository| repository.common.as_path()))
+}
+
 /// The path of the tree that a run here would be about, as records have it.
 pub(super) fn tree_place(folder: &Path) -> Result<String, CliError> {
-    let root = folder.ancestors().find(|above| above.join("probity.toml").is_file()).unwrap_or(folder);
-    let root = root
+    let root = project_folder(folder)
         .canonicalize()
         .map_err(|error| CliError::trouble(format!("the folder of the tree cannot be looked at: {error}")))?;
     Ok(root.to_string_lossy().into_owned())
@@ -454,8 +463,7 @@ pub(super) fn tree_place(folder: &Path) -> Result<String, CliError> {
 
 /// What is kept of a workspace's tree between runs. None where nothing can be.
 pub(super) fn memory(workspace: &Workspace) -> Option<TreeMemory> {
-    let common = workspace.repository.as_ref().map(|repository| repository.common.as_path());
-    TreeMemory::new(store::state_path(&workspace.root, common), &workspace.root, &system::key()?).ok()
+    TreeMemory::new(state_folder(workspace), &workspace.root, &system::key()?).ok()
 }
 
 /// A message of two parts: what is wrong, and what to do where it says so.

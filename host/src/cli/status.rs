@@ -30,11 +30,10 @@ pub(super) fn status(folder: &Path, options: &Status, printer: &Printer) -> Resu
     let look = Verify { scenario: options.scenario.clone(), plan: true, ..Verify::default() };
     let user = prepare::user(printer)?;
     let mut turn = Turn::new(Budget::default(), &look, printer, &waiting)?;
-    let asked = ask(folder, &look, &user, &mut turn, printer)?;
+    let asked = ask(folder, &user, &mut turn)?;
     let scenario = asked.scenario(&look)?.name.to_string();
     let tree = asked.taken.snapshot.tree;
-    let common = asked.taken.workspace.repository.as_ref().map(|repository| repository.common.as_path());
-    let state = State::look(&store::state_path(&asked.taken.workspace.root, common))?;
+    let state = State::look(&prepare::state_folder(&asked.taken.workspace))?;
     let alive = state.as_ref().map(store::settle).unwrap_or_default();
     let store = state.as_ref().map(|state| Store::read(state, &waiting)).transpose()?.flatten();
     turn::newer(store.as_ref(), printer);

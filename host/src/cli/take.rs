@@ -37,19 +37,11 @@ pub(super) struct Taken {
 }
 
 /// The working tree, or the revision that was asked for. It may take as long as the scenario gives the whole run.
-pub(super) fn take(
-    folder: &Path,
-    options: &Verify,
-    user: &User,
-    turn: &mut Turn<'_>,
-    printer: &Printer,
-) -> Result<Taken, CliError> {
+pub(super) fn take(folder: &Path, user: &User, turn: &mut Turn<'_>) -> Result<Taken, CliError> {
+    let (options, printer) = (turn.options, turn.printer);
     printer.status(Some("looking at the tree"));
-    let taken = if options.staged || options.rev.is_some() {
-        objects(folder, options, user, turn, printer)
-    } else {
-        tree(folder, options, user, turn, printer)
-    };
+    let taken =
+        if options.staged || options.rev.is_some() { objects(folder, user, turn) } else { tree(folder, user, turn) };
     printer.status(None);
     taken
 }
@@ -95,13 +87,8 @@ impl Budget {
 }
 
 /// The configuration and the tree that has it: what was parsed must be what the tree holds.
-fn tree(
-    folder: &Path,
-    options: &Verify,
-    user: &User,
-    turn: &mut Turn<'_>,
-    printer: &Printer,
-) -> Result<Taken, CliError> {
+fn tree(folder: &Path, user: &User, turn: &mut Turn<'_>) -> Result<Taken, CliError> {
+    let (options, printer) = (turn.options, turn.printer);
     for _ in 0..ATTEMPTS {
         let project = prepare::project(folder, user, printer)?;
         turn.budget.know(&project.config, options);
@@ -137,13 +124,8 @@ fn tree(
 }
 
 /// A revision or the index, with the configuration that it has.
-fn objects(
-    folder: &Path,
-    options: &Verify,
-    user: &User,
-    turn: &mut Turn<'_>,
-    printer: &Printer,
-) -> Result<Taken, CliError> {
+fn objects(folder: &Path, user: &User, turn: &mut Turn<'_>) -> Result<Taken, CliError> {
+    let (options, printer) = (turn.options, turn.printer);
     let failed = |error: &ConfigError| CliError::config(error, printer.colour_errors());
     let name = options.rev.as_deref();
     let no_repository = || {

@@ -3,6 +3,7 @@
 
 use super::args::Verify;
 use super::error::CliError;
+use super::prepare;
 use super::printer::Printer;
 use super::take::Budget;
 use crate::model::RunId;
@@ -21,8 +22,8 @@ const SLICE: Duration = Duration::from_millis(50);
 pub(super) struct Turn<'n> {
     pub(super) budget: Budget,
     pub(super) place: Own<'n>,
-    options: &'n Verify,
-    printer: &'n Printer,
+    pub(super) options: &'n Verify,
+    pub(super) printer: &'n Printer,
     pub(super) waiting: &'n dyn Fn(),
     entered: bool,
     /// Whether it was stopped while it waited.
@@ -180,8 +181,7 @@ impl<'n> Turn<'n> {
 
 /// Whether there is no state folder. What is wrong with one is said when it is made.
 fn nothing_yet(workspace: &Workspace) -> bool {
-    let common = workspace.repository.as_ref().map(|repository| repository.common.as_path());
-    matches!(State::look(&store::state_path(&workspace.root, common)), Ok(None))
+    matches!(State::look(&prepare::state_folder(workspace)), Ok(None))
 }
 
 /// Says once that somebody else holds the records.

@@ -63,11 +63,10 @@ impl Session<'_> {
     /// Verifies the tree as it is now. None where another run of it was waited for after it had been looked at.
     fn attempt(&self, turn: &mut Turn<'_>) -> Result<Option<u8>, CliError> {
         let Self { folder, options, live, printer, host, user, supervisor, stops } = self;
-        let asked = ask(folder, options, user, turn, printer)?;
-        let Asked { taken, request, base, spec, .. } = &asked;
+        let asked = ask(folder, user, turn)?;
+        let Asked { taken, request, base, spec, secrets, .. } = &asked;
         let Taken { project, workspace, snapshot } = taken;
         let scenario = asked.scenario(options)?;
-        let secrets = prepare::secrets(&project.config);
         let looked = clock::now();
         let about = asked.about(user);
         let chosen = prepare::chosen(&project.config, scenario, about, request);
@@ -121,7 +120,7 @@ impl Session<'_> {
             logs: &place.logs,
             engine: format!("probity {}, {}", env!("CARGO_PKG_VERSION"), crate::worker::engine_id()),
             host: system::host_name(),
-            secrets,
+            secrets: secrets.clone(),
             staged: options.staged,
             live: *live,
             started: budget.started.clone(),

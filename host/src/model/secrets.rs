@@ -106,11 +106,16 @@ impl Secrets {
         if self.is_empty() {
             return text.to_owned();
         }
+        String::from_utf8_lossy(&self.conceal_bytes(text.as_bytes())).into_owned()
+    }
+
+    /// The same of bytes.
+    pub fn conceal_bytes(&self, bytes: &[u8]) -> Vec<u8> {
         let mut concealer = Concealer::new(self);
-        let mut out = Vec::with_capacity(text.len());
-        concealer.push(text.as_bytes(), &mut out);
+        let mut out = Vec::with_capacity(bytes.len());
+        concealer.push(bytes, &mut out);
         concealer.finish(&mut out);
-        String::from_utf8_lossy(&out).into_owned()
+        out
     }
 }
 

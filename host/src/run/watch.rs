@@ -133,17 +133,9 @@ fn end(file: &File, secrets: &Secrets) -> Option<String> {
         read += count;
     }
     bytes.truncate(read);
-    let text = if from == 0 { conceal(&bytes, secrets) } else { secrets.conceal_end(&bytes) };
+    let text = if from == 0 { secrets.conceal_bytes(&bytes) } else { secrets.conceal_end(&bytes) };
     let text = String::from_utf8_lossy(&text);
     // Unless it is all there is, it begins in the middle of a line.
     let whole = if from == 0 { &text } else { text.split_once('\n').map_or("", |(_, rest)| rest) };
     Some(whole.to_owned())
-}
-
-fn conceal(bytes: &[u8], secrets: &Secrets) -> Vec<u8> {
-    let mut concealer = Concealer::new(secrets);
-    let mut out = Vec::new();
-    concealer.push(bytes, &mut out);
-    concealer.finish(&mut out);
-    out
 }

@@ -8,7 +8,7 @@ use super::database::Store;
 use super::lock::PREFIX;
 use super::place::State;
 use crate::model::{CheckOutcome, Record, RunId, RunOutcome};
-use rustix::fs::{FlockOperation, Mode, OFlags, flock};
+use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::Read as _;
@@ -89,16 +89,12 @@ impl Census {
         let mut census = Self::default();
         let Ok(names) = state.names(PREFIX) else { return Self { unknown: true, ..census } };
         for name in names {
-            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-            let Ok(file) = rustix::fs::openat(state.folder(), &name, flags, Mode::empty()) else {
+            let file = state.file(&name).ok().flatten();
+            let regular = |file: &File| file.metadata().is_ok_and(|metadata| metadata.is_file());
+            let Some(file) = file.filter(regular) else {
                 census.unknown = true;
                 continue;
             };
-            let file = File::from(file);
-            if !file.metadata().is_ok_and(|metadata| metadata.is_file()) {
-                census.unknown = true;
-                continue;
-            }
             // Read while it is held, so that it is not about to be changed. Whoever wants it waits for a moment.
             match flock(&file, FlockOperation::NonBlockingLockShared) {
                 Ok(()) => census.dead.extend(Begun::read(&file).and_then(|begun| begun.record)),

@@ -32,8 +32,7 @@ pub fn supervise() -> io::Result<()> {
     // What is pressed at the terminal is for Probity alone.
     let _ = setsid();
     take_in_orphans()?;
-    // Whoever asks for an end asks Probity. With handlers that do nothing, since what is ignored would be ignored by
-    // commands too.
+    // Whoever asks for an end asks Probity.
     for signal in [SIGHUP, SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, Arc::default())?;
     }
