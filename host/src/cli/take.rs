@@ -5,8 +5,9 @@ use super::error::CliError;
 use super::prepare::{self, Project};
 use super::printer::Printer;
 use super::turn::{Entered, Turn};
-use crate::config::{self, Config, ConfigError, Diagnostic, Globs, Scenario, User};
+use crate::config::{self, Body, Config, ConfigError, Diagnostic, Globs, Scenario, User};
 use crate::model::{Digest, NamedBase};
+use crate::native::Supervisor;
 use crate::plan::Base;
 use crate::run::Sources;
 use crate::subject::git::{GitError, Repository};
@@ -42,13 +43,14 @@ pub(super) fn take(
     options: &Verify,
     user: &User,
     turn: &mut Turn<'_>,
+    supervisor: &Supervisor,
     printer: &Printer,
 ) -> Result<Taken, CliError> {
     printer.status(Some("looking at the tree"));
     let taken = if options.staged || options.rev.is_some() {
         objects(folder, options, user, turn, printer)
     } else {
-        tree(folder, options, user, turn, printer)
+        tree(folder, options, user, turn, supervisor, printer)
     };
     printer.status(None);
     taken
@@ -100,11 +102,16 @@ fn tree(
     options: &Verify,
     user: &User,
     turn: &mut Turn<'_>,
+    supervisor: &Supervisor,
     printer: &Printer,
 ) -> Result<Taken, CliError> {
     for _ in 0..ATTEMPTS {
         let project = prepare::project(folder, user, printer)?;
         turn.budget.know(&project.config, options);
+        // It gets ready while git is asked where the repository is, which leaves processors idle.
+        if has_commands(&project.config, options) {
+            supervisor.start();
+        }
         let workspace = prepare::workspace(&project, &turn.budget.patience)?;
         if turn.enter(&workspace)? == Entered::Late {
             // Whatever was read before may be another one by now.
@@ -134,6 +141,13 @@ fn tree(
         }
     }
     Err(CliError::trouble("probity.toml changes faster than it can be read").hint("run probity when it is at rest"))
+}
+
+/// Whether commands are likely to run.
+fn has_commands(config: &Config, options: &Verify) -> bool {
+    let command = |id| config.check(id).is_some_and(|check| matches!(check.body, Body::Command(_)));
+    let scenario = config.scenario(&options.scenario).filter(|_| !options.plan && options.na.is_none());
+    scenario.is_some_and(|scenario| scenario.checks.iter().any(command))
 }
 
 /// A revision or the index, with the configuration that it has.

@@ -62,7 +62,7 @@ impl Session<'_> {
     /// Verifies the tree as it is now. None where another run of it was waited for after it had been looked at.
     fn attempt(&self, turn: &mut Turn<'_>) -> Result<Option<u8>, CliError> {
         let Self { folder, options, live, printer, host, user, supervisor, stops } = self;
-        let taken = take(folder, options, user, turn, printer).map_err(|error| turn.judge(error))?;
+        let taken = take(folder, options, user, turn, supervisor, printer).map_err(|error| turn.judge(error))?;
         let Taken { project, workspace, snapshot } = &taken;
         let secrets = prepare::secrets(&project.config);
         printer.keep(secrets.clone());
