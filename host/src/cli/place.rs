@@ -52,14 +52,13 @@ impl<'n> Place<'n> {
 
     /// Makes the record visible, last of all. One that cannot be recorded is no verdict: its outcome is `error`.
     pub(super) fn publish(&self, mut record: Record, waiting: &dyn Fn()) -> (Record, Option<CliError>) {
-        let logs = record.rows.iter().filter_map(|row| Some((&row.id, row.log.as_ref()?)));
         let recorded = match &self.trouble {
             Some(trouble) => Err(trouble.clone()),
             None => self
                 .logs
-                .combine(logs)
+                .settle()
                 .and_then(|()| self.logs.in_place())
-                .map_err(|error| format!("cannot write verify.log: {error}"))
+                .map_err(|error| format!("cannot write the logs: {error}"))
                 .and_then(|()| self.record(&record, waiting).map_err(|error| error.to_string())),
         };
         match recorded {

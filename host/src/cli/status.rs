@@ -29,7 +29,7 @@ pub(super) fn status(folder: &Path, options: &Status, printer: &Printer) -> Resu
     // It waits for nobody, as a plan does.
     let look = Verify { scenario: options.scenario.clone(), plan: true, ..Verify::default() };
     let user = prepare::user(printer)?;
-    let mut turn = Turn::new(Budget::default(), &look, printer, &waiting)?;
+    let mut turn = Turn::new(Budget::default(), &look, None, printer, &waiting)?;
     let asked = ask(folder, &user, &mut turn)?;
     let scenario = asked.scenario(&look)?.name.to_string();
     let tree = asked.taken.snapshot.tree;

@@ -5,7 +5,7 @@ use super::error::CliError;
 use super::prepare::{self, Project};
 use super::printer::Printer;
 use super::turn::{Entered, Turn};
-use crate::config::{self, Config, ConfigError, Diagnostic, Globs, Scenario, User};
+use crate::config::{self, Body, Config, ConfigError, Diagnostic, Globs, Scenario, User};
 use crate::model::{Digest, NamedBase};
 use crate::plan::Base;
 use crate::run::Sources;
@@ -16,6 +16,7 @@ use crate::subject::{
 };
 use crate::system::{self, clock};
 use std::collections::BTreeSet;
+use std::mem::ManuallyDrop;
 use std::path::Path;
 use std::time::Instant;
 
@@ -33,7 +34,8 @@ const INDEX_VARIABLE: &str = "GIT_INDEX_FILE";
 pub(super) struct Taken {
     pub(super) project: Project,
     pub(super) workspace: Workspace,
-    pub(super) snapshot: Snapshot,
+    /// It is needed until the process ends, which frees a large tree faster than entry by entry.
+    pub(super) snapshot: ManuallyDrop<Snapshot>,
 }
 
 /// The working tree, or the revision that was asked for. It may take as long as the scenario gives the whole run.
@@ -92,6 +94,10 @@ fn tree(folder: &Path, user: &User, turn: &mut Turn<'_>) -> Result<Taken, CliErr
     for _ in 0..ATTEMPTS {
         let project = prepare::project(folder, user, printer)?;
         turn.budget.know(&project.config, options);
+        // It gets ready while git is asked where the repository is, which leaves processors idle.
+        if let Some(supervisor) = turn.supervisor.filter(|_| has_commands(&project.config, options)) {
+            supervisor.start();
+        }
         let workspace = prepare::workspace(&project, &turn.budget.patience)?;
         if turn.enter(&workspace)? == Entered::Late {
             // Whatever was read before may be another one by now.
@@ -111,16 +117,23 @@ fn tree(folder: &Path, user: &User, turn: &mut Turn<'_>) -> Result<Taken, CliErr
         match snapshot.entry(config::CONFIG_NAME.as_bytes()) {
             Some(entry) if entry.kind == Kind::Symlink => return Err(linked(config::CONFIG_NAME)),
             Some(entry) if entry.digest != Digest::of(project.config.source.text.as_bytes()) => {}
-            Some(_) => return Ok(Taken { project, workspace, snapshot }),
+            Some(_) => return Ok(Taken { project, workspace, snapshot: ManuallyDrop::new(snapshot) }),
             // An ignored configuration is no part of the tree, and still the one that was asked for: what it says is not
             // what the commit says.
             None => {
-                let snapshot = snapshot.judged_by_another(config::CONFIG_NAME);
+                let snapshot = ManuallyDrop::new(snapshot.judged_by_another(config::CONFIG_NAME));
                 return Ok(Taken { project, workspace, snapshot });
             }
         }
     }
     Err(CliError::trouble("probity.toml changes faster than it can be read").hint("run probity when it is at rest"))
+}
+
+/// Whether commands are likely to run.
+fn has_commands(config: &Config, options: &Verify) -> bool {
+    let command = |id| config.check(id).is_some_and(|check| matches!(check.body, Body::Command(_)));
+    let scenario = config.scenario(&options.scenario).filter(|_| !options.plan && options.na.is_none());
+    scenario.is_some_and(|scenario| scenario.checks.iter().any(command))
 }
 
 /// A revision or the index, with the configuration that it has.
@@ -172,7 +185,7 @@ fn objects(folder: &Path, user: &User, turn: &mut Turn<'_>) -> Result<Taken, Cli
     let bytes = Objects::new(repository).blob(entry.id)?;
     let config = config::parse(&shown, &bytes, user).map_err(|error| failed(&error))?;
     turn.budget.know(&config, options);
-    let snapshot = workspace.snapshot_of(&revision)?;
+    let snapshot = ManuallyDrop::new(workspace.snapshot_of(&revision)?);
     Ok(Taken { project: Project { root, config }, workspace, snapshot })
 }
 

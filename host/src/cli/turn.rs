@@ -7,6 +7,7 @@ use super::prepare;
 use super::printer::Printer;
 use super::take::Budget;
 use crate::model::RunId;
+use crate::native::Supervisor;
 use crate::report::escape;
 use crate::store::{self, Label, Lease, PlaceError, State, Store, StoreError, TreeLock, Tried};
 use crate::subject::{Over, Workspace};
@@ -23,6 +24,8 @@ pub(super) struct Turn<'n> {
     pub(super) budget: Budget,
     pub(super) place: Own<'n>,
     pub(super) options: &'n Verify,
+    /// None where nothing will be run.
+    pub(super) supervisor: Option<&'n Supervisor>,
     pub(super) printer: &'n Printer,
     pub(super) waiting: &'n dyn Fn(),
     entered: bool,
@@ -53,12 +56,13 @@ impl<'n> Turn<'n> {
     pub(super) fn new(
         budget: Budget,
         options: &'n Verify,
+        supervisor: Option<&'n Supervisor>,
         printer: &'n Printer,
         waiting: &'n dyn Fn(),
     ) -> Result<Self, CliError> {
         let run = store::new_run_id().map_err(|error| CliError::trouble(format!("cannot name the run: {error}")))?;
         let place = Own { run, state: None, lease: None, store: None, trouble: None };
-        Ok(Self { budget, place, options, printer, waiting, entered: false, stopped: false })
+        Ok(Self { budget, place, options, supervisor, printer, waiting, entered: false, stopped: false })
     }
 
     /// Waits until no other run verifies this tree, before it is looked at; a plan waits for nobody. Where nothing was ever

@@ -28,7 +28,7 @@ pub(super) fn verify(folder: &Path, options: &Verify, live: bool, printer: &Prin
     let _supervised = Supervised(Arc::clone(&supervisor));
     let stops = listen(&budget.patience, &supervisor)?;
     let waiting = turn::waiting(printer);
-    let mut turn = Turn::new(budget, options, printer, &waiting)?;
+    let mut turn = Turn::new(budget, options, Some(&supervisor), printer, &waiting)?;
     let session = Session {
         folder,
         options,

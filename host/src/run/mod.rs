@@ -102,6 +102,8 @@ pub fn execute(
     });
     let (done, mut stopped) = dispatch(plan, &shared, stops, sink);
     let (rows, records): (Vec<Row>, Vec<RecordRow>) = done.into_iter().unzip();
+    // Nothing is written to any of them any more, and they get on disk while the tree is looked at.
+    around.logs.combine(records.iter().filter_map(|row| Some((&row.id, row.log.as_ref()?))));
     let moved = moved(plan, &shared, &mut stopped)?;
     let mut outcome = RunOutcome::of(&rows);
     if plan.not_applicable.is_some() {

@@ -11,6 +11,8 @@ use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::thread::JoinHandle;
 
 /// The logs of one run.
 #[derive(Debug)]
@@ -18,6 +20,8 @@ pub struct Logs {
     state: PathBuf,
     run: RunId,
     folder: OwnedFd,
+    /// What puts logs on disk, while the next check runs and the tree is looked at again.
+    settling: Mutex<Vec<io::Result<JoinHandle<io::Result<()>>>>>,
 }
 
 impl Logs {
@@ -26,7 +30,7 @@ impl Logs {
         let logs = open_folder(state.folder(), "logs")?;
         rustix::fs::mkdirat(&logs, run.as_str(), Mode::RWXU)?;
         let folder = open_folder(&logs, run.as_str())?;
-        Ok(Self { state: state.path().to_owned(), run: run.clone(), folder })
+        Ok(Self { state: state.path().to_owned(), run: run.clone(), folder, settling: Mutex::default() })
     }
 
     /// The folder they are in.
@@ -85,8 +89,8 @@ impl Logs {
         path.into_os_string().into_string().map_err(|_| io::Error::other("the path of the state folder is no text"))
     }
 
-    /// What became of a file that was started: its size and digest, once it is on disk without any secret. By its handle,
-    /// since a command may have put something else in its place.
+    /// What became of a file that was started: its size and digest, without any secret. By its handle, since a command may
+    /// have put something else in its place. That it is on disk is certain once all has settled.
     pub fn finish(&self, check: &CheckId, mut file: File, secrets: &Secrets) -> io::Result<Log> {
         if !secrets.is_empty() {
             let mut kept = self.named(check.as_str())?;
@@ -96,22 +100,42 @@ impl Logs {
             conceal(file.take(size), &mut kept, secrets)?;
             file = kept;
         }
-        file.sync_data()?;
+        let written = file.try_clone()?;
+        self.meanwhile(move || written.sync_data());
         let size = file.metadata()?.len();
         file.seek(SeekFrom::Start(0))?;
         Ok(Log { path: self.relative(check.as_str()), size, digest: Digest::of_reader(file.take(size))? })
     }
 
-    /// Writes `verify.log`: what each of these logs was when its check had ended, under a line with the check's name.
-    pub fn combine<'a>(&self, logs: impl Iterator<Item = (&'a CheckId, &'a Log)>) -> io::Result<()> {
-        let mut combined = self.named("verify")?;
-        for (check, log) in logs {
-            let Ok(part) = open(&self.folder, check.as_str()) else { continue };
-            writeln!(combined, "==> {check} <==")?;
-            io::copy(&mut part.take(log.size), &mut combined)?;
-            writeln!(combined)?;
+    /// Begins to write `verify.log`: what each of these logs was when its check had ended, under a line with the check's
+    /// name.
+    pub fn combine<'a>(&self, logs: impl Iterator<Item = (&'a CheckId, &'a Log)>) {
+        let logs: Vec<(CheckId, u64)> = logs.map(|(check, log)| (check.clone(), log.size)).collect();
+        let files = self.named("verify").and_then(|combined| Ok((combined, self.folder.try_clone()?)));
+        self.meanwhile(move || {
+            let (mut combined, folder) = files?;
+            for (check, size) in logs {
+                let Ok(part) = open(&folder, check.as_str()) else { continue };
+                writeln!(combined, "==> {check} <==")?;
+                io::copy(&mut part.take(size), &mut combined)?;
+                writeln!(combined)?;
+            }
+            combined.sync_data()
+        });
+    }
+
+    /// Waits until all logs that are finished, and `verify.log`, are on disk.
+    pub fn settle(&self) -> io::Result<()> {
+        let settling = std::mem::take(&mut *self.settling.lock().unwrap_or_else(PoisonError::into_inner));
+        for thread in settling {
+            thread?.join().map_err(|_| io::Error::other("a thread died that puts logs on disk"))??;
         }
-        combined.sync_data()
+        Ok(())
+    }
+
+    fn meanwhile(&self, task: impl FnOnce() -> io::Result<()> + Send + 'static) {
+        let thread = std::thread::Builder::new().spawn(task);
+        self.settling.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
     }
 }
 
