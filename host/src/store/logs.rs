@@ -1,5 +1,4 @@
 //! Logs: `logs/<run>/<check>.log`, one file a check, and `logs/<run>/verify.log`, all of them in declared order.
-
 //!
 //! Files are made and read by the handle of the run's folder, which is opened as one: what a command puts in its place is
 //! never written to, and what it puts in a file's place is no log.
@@ -73,18 +72,18 @@ impl Logs {
     }
 
     fn named(&self, name: &str) -> io::Result<File> {
-        self.new_file(&format!("{name}.log"))
+        self.new_file(&format!("{name}.log"), OFlags::APPEND)
     }
 
-    fn new_file(&self, name: &str) -> io::Result<File> {
-        let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    fn new_file(&self, name: &str, how: OFlags) -> io::Result<File> {
+        let flags = how | OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(File::from(rustix::fs::openat(&self.folder, name, flags, Mode::RUSR | Mode::WUSR)?))
     }
 
     /// Writes a list of files for a check beside its log, and returns its path.
     pub fn list(&self, check: &CheckId, contents: &[u8]) -> io::Result<String> {
         let name = format!("{check}.files");
-        self.new_file(&name)?.write_all(contents)?;
+        self.new_file(&name, OFlags::APPEND)?.write_all(contents)?;
         let path = self.folder().join(name);
         path.into_os_string().into_string().map_err(|_| io::Error::other("the path of the state folder is no text"))
     }
@@ -108,10 +107,11 @@ impl Logs {
     }
 
     /// Begins to write `verify.log`: what each of these logs was when its check had ended, under a line with the check's
-    /// name.
+    /// name. It is made of files that are kept, so it is not waited for until it is on disk.
     pub fn combine<'a>(&self, logs: impl Iterator<Item = (&'a CheckId, &'a Log)>) {
         let logs: Vec<(CheckId, u64)> = logs.map(|(check, log)| (check.clone(), log.size)).collect();
-        let files = self.named("verify").and_then(|combined| Ok((combined, self.folder.try_clone()?)));
+        // Not to be appended to, so that the kernel can copy from file to file.
+        let files = self.new_file("verify.log", OFlags::empty()).and_then(|file| Ok((file, self.folder.try_clone()?)));
         self.meanwhile(move || {
             let (mut combined, folder) = files?;
             for (check, size) in logs {
@@ -120,11 +120,11 @@ impl Logs {
                 io::copy(&mut part.take(size), &mut combined)?;
                 writeln!(combined)?;
             }
-            combined.sync_data()
+            Ok(())
         });
     }
 
-    /// Waits until all logs that are finished, and `verify.log`, are on disk.
+    /// Waits until all logs that are finished are on disk, and `verify.log` is written.
     pub fn settle(&self) -> io::Result<()> {
         let settling = std::mem::take(&mut *self.settling.lock().unwrap_or_else(PoisonError::into_inner));
         for thread in settling {
