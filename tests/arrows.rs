@@ -15,6 +15,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("guest", &["fuzz_kit", "model", "system", "worker"]),
     ("pack", &["config", "model"]),
     ("plan", &["config", "guest", "model", "native", "subject"]),
+    ("evidence", &["config", "model", "native", "plan", "store", "subject"]),
     ("starter", &["subject"]),
     ("store", &["model"]),
     ("report", &["model"]),
@@ -23,8 +24,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
-            "config", "guest", "model", "native", "pack", "plan", "report", "run", "starter", "store", "subject",
-            "system", "worker",
+            "config", "evidence", "guest", "model", "native", "pack", "plan", "report", "run", "starter", "store",
+            "subject", "system", "worker",
         ],
     ),
 ];

@@ -41,7 +41,7 @@ fn a_pack_is_adopted_in_an_old_code_base() {
     let project = old_code("", "");
     let all = of(0, "passed", &[], 4);
     assert_eq!(seen(&project, &[]), all);
-    insta::assert_snapshot!(project.run(&["verify"]).exits(0).shown(), @r"
+    insta::assert_snapshot!(project.run(&["verify", "--fresh"]).exits(0).shown(), @r"
     --- stdout
     passed       space                      [TIME]  nothing new, 4 known in the base
         … and 4 known (`probity show [RUN] --check space` lists all)

@@ -322,28 +322,3 @@ fn what_runs_beside_a_red_one_is_ended_with_all_it_started() {
         eventually("the end of what they started", || !alive(&id));
     }
 }
-
-#[test]
-fn a_probe_that_is_cut_short_is_made_again_for_a_check_that_counts() {
-    let checks = [
-        // It waits until the probe of the last one has been ended, and only then does the next one ask.
-        ("gate", "read end < ../held; true"),
-        ("early", "true"),
-        ("red", "read start < ../started; exit 1"),
-        ("late", "true"),
-    ];
-    let project = project("jobs = 3", &checks);
-    let config = fs::read_to_string(project.path("probity.toml")).unwrap();
-    let config = config
-        .replace("[checks.early]\n", "[checks.early]\nafter = [\"gate\"]\nneeds = [\"x\"]\n")
-        .replace("[checks.late]\n", "[checks.late]\nneeds = [\"x\"]\n");
-    let hangs_once =
-        "test ! -e ../asked || exit 0; exec 3> ../held; echo > ../asked; echo > ../started; exec sleep 600";
-    let probe = format!("[capabilities.x]\nprobe = [\"sh\", \"-c\", {hangs_once:?}]\ntimeout = \"1h\"\n");
-    project.write("probity.toml", config + &probe);
-    pipes(&project, &["held", "started"]);
-    let (_, document) = verify(&project, &[]);
-    assert_eq!(row(&document, "early")["outcome"], "passed", "{document:#}");
-    assert_eq!(around(&document, "late")["seen"]["outcome"], "interrupted");
-    assert_eq!(document["record"]["capabilities"][0]["state"], "present");
-}

@@ -20,6 +20,7 @@ mod dirty;
 mod ending;
 mod events;
 mod everywhere;
+mod evidence;
 mod git;
 mod hostile;
 mod hygiene;

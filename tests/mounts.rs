@@ -671,6 +671,9 @@ fn a_claim_is_whatever_folder_the_caller_gives() {
         secrets: model::Secrets::default(),
         staged: false,
         live: false,
+        identity: None,
+        because: Vec::new(),
+        trust: None,
         started: String::new(),
         clock: std::time::Instant::now(),
     };

@@ -354,7 +354,7 @@ fn what_was_named_as_the_base_is_recorded_beside_what_was_compared_with() {
     let line = format!("sha1:{base}, where main (sha1:{main}) begins to differ\n");
     assert!(shown.contains(&line), "{shown}");
     // Where it is compared with the same commit, what led there is no part of the verdict.
-    let second = json(&project, &["--base", "HEAD"]);
+    let second = json(&project, &["--base", "HEAD", "--fresh"]);
     assert_eq!(second["record"]["base"]["name"], "HEAD");
     assert_eq!(second["record"]["verdict_digest"], first["record"]["verdict_digest"]);
     assert_eq!(json(&Project::with(THREE), &[])["record"].get("base"), None);

@@ -73,7 +73,7 @@ fn runs_of_several_worktrees_go_side_by_side_into_one_store() {
     project.git(&["worktree", "add", "-q", "../other"]);
     let children: Vec<Child> = (0..8)
         .map(|number| {
-            let mut command = project.command(&["verify"]);
+            let mut command = project.command(&["verify", "--fresh"]);
             if number % 2 == 1 {
                 command.current_dir(project.outside().join("other"));
             }
@@ -265,7 +265,7 @@ fn a_newer_database_is_read_and_never_written_to() {
     let ran = project.run(&["verify"]).exits(2);
     insta::assert_snapshot!(ran.shown(), @"
     --- stderr
-    error: [DIR]/project/.probity/state.db was written by a newer Probity (schema 99, this one knows 2)
+    error: [DIR]/project/.probity/state.db was written by a newer Probity (schema 99, this one knows 3)
     help: update Probity; nothing in it was touched
     ");
     assert!(!project.outside().join("ran").exists(), "nothing ran that could not be recorded");
@@ -343,7 +343,7 @@ fn a_database_that_is_damaged_or_not_ours_is_set_aside_whole() {
 fn an_older_database_is_brought_up_to_date() {
     let project = Project::with(GREEN);
     project.run(&["verify"]).exits(0);
-    sql(&project, "DROP TABLE kept; PRAGMA user_version = 1");
+    sql(&project, "DROP TABLE kept; DROP TABLE evidence; PRAGMA user_version = 1");
     assert_eq!(listed(&project).len(), 1);
     project.run(&["verify"]).exits(0);
     assert_eq!(check(&project, 0), ["2 records and 2 logs are as they were recorded"]);

@@ -335,7 +335,7 @@ fn what_is_remembered_of_a_tree_costs_nothing_when_it_is_lost_and_is_not_believe
         entries.filter(|path| path.file_name().unwrap().as_bytes().starts_with(b"tree-")).collect()
     };
     let looks = || {
-        let ran = project.run(&["verify", "-vv"]).exits(0);
+        let ran = project.run(&["verify", "--fresh", "-vv"]).exits(0);
         let line = ran.stderr.lines().find(|line| line.contains("snapshot")).unwrap().to_owned();
         (line.contains("learnt=true"), ran.stderr.contains("cat-file"))
     };

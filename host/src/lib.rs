@@ -14,6 +14,7 @@
 
 pub mod cli;
 pub mod config;
+pub mod evidence;
 #[cfg(any(test, fuzzing))]
 mod fuzz_kit;
 #[cfg(any(test, fuzzing))]

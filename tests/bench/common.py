@@ -28,14 +28,20 @@ def median(command, folder, environment, prepare=None, ignore_failure=False):
 def turns(commands, folder, environment):
     """The median of each of several commands, in milliseconds. They take turns, so that what slows the machine for a
     while slows all of them; the first turn of each does not count."""
-    times = {name: [] for name in commands}
+    return turns_in(commands, [folder], environment)[0]
+
+
+def turns_in(commands, folders, environment):
+    """The same in each of several folders, which take turns, too: the medians of each folder."""
+    times = [{name: [] for name in commands} for _ in folders]
     for _ in range(1 + int(RUNS)):
-        with tempfile.NamedTemporaryFile(suffix=".json") as export:
-            call = ["hyperfine", "-N", "--style", "none", "--runs", "1", "--export-json", export.name]
-            subprocess.run(call + list(commands.values()), cwd=folder, env=environment, check=True, stdout=subprocess.DEVNULL)
-            for name, result in zip(commands, json.load(open(export.name))["results"]):
-                times[name].append(result["median"] * 1000)
-    return {name: middle(taken[1:]) for name, taken in times.items()}
+        for folder, here in zip(folders, times):
+            with tempfile.NamedTemporaryFile(suffix=".json") as export:
+                call = ["hyperfine", "-N", "--style", "none", "--runs", "1", "--export-json", export.name]
+                subprocess.run(call + list(commands.values()), cwd=folder, env=environment, check=True, stdout=subprocess.DEVNULL)
+                for name, result in zip(commands, json.load(open(export.name))["results"]):
+                    here[name].append(result["median"] * 1000)
+    return [{name: middle(taken[1:]) for name, taken in here.items()} for here in times]
 
 
 def middle(times):

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 
-from common import PROBITY, ROOT, config, ratio, repository, tree, turns
+from common import PROBITY, ROOT, config, ratio, repository, tree, turns, turns_in
 
 # Peers as tests/bench/run installs them, and how each runs all of its checks on all files.
 PEERS = ROOT / "target/bench/peers"
@@ -126,14 +126,13 @@ def beside(table, place, environment, peers):
 
 def further(place, environment, programs):
     """What each further check costs that does nothing, for each program."""
-    times = []
-    for count in (1, 10):
-        folder = place / f"further-{count}"
+    folders = {count: place / f"further-{count}" for count in (1, 10)}
+    for count, folder in folders.items():
         tree(folder, 1000)
         no_ops(folder, count)
         committed(folder, environment)
-        times.append(turns(programs, folder, environment))
-    return {name: (times[1][name] - times[0][name]) / 9 for name in programs}
+    one, ten = turns_in(programs, folders.values(), environment)
+    return {name: (ten[name] - one[name]) / 9 for name in programs}
 
 
 def not_had():

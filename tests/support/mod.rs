@@ -238,7 +238,7 @@ pub fn redacted(text: &str) -> String {
 
 fn redacted_word(word: &str) -> String {
     let hex = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let bare = word.trim_end_matches([',', ')']);
+    let bare = word.trim_end_matches([',', ')', ':', ';']);
     let rest = &word[bare.len()..];
     if let Some(digest) = bare.strip_prefix("blake3:").filter(|digest| hex(digest)) {
         let _ = digest;

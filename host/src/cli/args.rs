@@ -68,6 +68,8 @@ pub(super) enum Command {
     Verify(Verify),
     /// Say whether this tree is verified, and what would have to run; exit code 0 only if it is
     Status(Status),
+    /// Say why a check would run now, or why a record answers in its place
+    Why(Why),
     /// List recorded runs, the newest first
     Log(Log),
     /// Look at a recorded run again
@@ -128,6 +130,22 @@ pub(super) struct Verify {
     /// Declare, with a reason, that the scenario does not apply to this tree, and run nothing
     #[arg(long, value_name = "REASON", conflicts_with_all = ["only", "skip", "changed"])]
     pub(super) na: Option<String>,
+
+    /// Run whatever is recorded already
+    #[arg(long, conflicts_with = "plan")]
+    pub(super) fresh: bool,
+
+    /// Run where the record that would answer says that it failed
+    #[arg(long, conflicts_with = "plan")]
+    pub(super) retry_failed: bool,
+
+    /// Say of each check why it ran, or why a record answered
+    #[arg(long, conflicts_with = "plan")]
+    pub(super) explain: bool,
+
+    /// Hand over the record of this commit, tree and scenario as it is, and execute nothing at all
+    #[arg(long, conflicts_with_all = ["plan", "fresh", "retry_failed", "explain", "na", "only", "skip", "changed", "staged", "rev"])]
+    pub(super) deliver_cached: bool,
 
     /// Show what would run and why, and execute nothing at all
     #[arg(long, conflicts_with = "na")]
@@ -218,6 +236,20 @@ pub(super) struct Status {
 }
 
 #[derive(Debug, Args)]
+pub(super) struct Why {
+    /// The check
+    pub(super) check: String,
+
+    /// The scenario that it is in
+    #[arg(default_value = "default")]
+    pub(super) scenario: String,
+
+    /// Write a JSON document
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, Args)]
 pub(super) struct Log {
     /// How many runs to list
     #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
@@ -279,6 +311,28 @@ pub(super) enum StoreCommand {
     Check,
     /// Remove runs that are not kept any longer, and what killed runs left over
     Gc(Gc),
+    /// Have nothing served any more that rests on this, in any repository of this user
+    Disown(Disown),
+}
+
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("what").required(true).multiple(true))]
+pub(super) struct Disown {
+    /// A run: its name, the beginning of it, or `latest`
+    #[arg(long, value_name = "RUN", group = "what")]
+    pub(super) run: Vec<String>,
+
+    /// A pack: its name in the configuration, as it was in the newest run with it, or the digest of its component
+    #[arg(long, value_name = "PACK", group = "what")]
+    pub(super) pack: Vec<String>,
+
+    /// An engine, as `probity show --json` has it; `this` is that of this program
+    #[arg(long, value_name = "ENGINE", group = "what")]
+    pub(super) engine: Vec<String>,
+
+    /// All that was recorded until now
+    #[arg(long, group = "what")]
+    pub(super) all: bool,
 }
 
 #[derive(Debug, Args)]

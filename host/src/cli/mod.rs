@@ -7,6 +7,8 @@ mod asked;
 mod baseline;
 mod config;
 mod current;
+mod deliver;
+mod disown;
 mod doctor;
 mod error;
 mod init;
@@ -16,7 +18,9 @@ mod place;
 mod plan;
 mod prepare;
 mod printer;
+mod question;
 mod replay;
+mod rest;
 mod show;
 mod shown;
 mod signals;
@@ -25,6 +29,7 @@ mod store;
 mod take;
 mod turn;
 mod verify;
+mod why;
 
 use args::{Arguments, Command, PackCommand, StoreCommand};
 use clap::Parser as _;
@@ -70,11 +75,13 @@ fn dispatch(arguments: &Arguments, printer: &Printer) -> Result<u8, CliError> {
         Command::Init => init::init(&folder, printer),
         Command::Verify(options) => verify::verify(&folder, options, arguments.verbose > 0, printer),
         Command::Status(options) => status::status(&folder, options, printer),
+        Command::Why(options) => why::why(&folder, options, printer),
         Command::Log(options) => log::log(&folder, options, printer),
         Command::Show(options) => show::show(&folder, options, printer),
         Command::Replay(options) => replay::replay(&folder, options, printer),
         Command::Store { command: StoreCommand::Check } => store::check(&folder, printer),
         Command::Store { command: StoreCommand::Gc(options) } => store::gc(&folder, options, printer),
+        Command::Store { command: StoreCommand::Disown(options) } => disown::disown(&folder, options, printer),
         Command::Config(options) => config::config(&folder, options, printer),
         Command::Doctor(options) => doctor::doctor(&folder, options, printer),
         Command::Pack { command: PackCommand::Inspect(options) } => inspect::inspect(&folder, options, printer),

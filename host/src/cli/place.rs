@@ -3,7 +3,7 @@
 use super::error::CliError;
 use super::turn::Own;
 use crate::model::{Record, RunId, RunOutcome};
-use crate::store::{Lease, Logs, State, Store, StoreError};
+use crate::store::{Lease, Logs, Sealing, State, Store, StoreError};
 use std::cell::RefCell;
 use std::fmt::Display;
 
@@ -51,7 +51,12 @@ impl<'n> Place<'n> {
     }
 
     /// Makes the record visible, last of all. One that cannot be recorded is no verdict: its outcome is `error`.
-    pub(super) fn publish(&self, mut record: Record, waiting: &dyn Fn()) -> (Record, Option<CliError>) {
+    pub(super) fn publish(
+        &self,
+        mut record: Record,
+        sealing: Option<Sealing<'_>>,
+        waiting: &dyn Fn(),
+    ) -> (Record, Option<CliError>) {
         let recorded = match &self.trouble {
             Some(trouble) => Err(trouble.clone()),
             None => self
@@ -59,7 +64,7 @@ impl<'n> Place<'n> {
                 .settle()
                 .and_then(|()| self.logs.in_place())
                 .map_err(|error| format!("cannot write the logs: {error}"))
-                .and_then(|()| self.record(&record, waiting).map_err(|error| error.to_string())),
+                .and_then(|()| self.record(&record, sealing, waiting).map_err(|error| error.to_string())),
         };
         match recorded {
             Ok(()) => {
@@ -79,14 +84,14 @@ impl<'n> Place<'n> {
         }
     }
 
-    fn record(&self, record: &Record, waiting: &dyn Fn()) -> Result<(), StoreError> {
+    fn record(&self, record: &Record, sealing: Option<Sealing<'_>>, waiting: &dyn Fn()) -> Result<(), StoreError> {
         if let Some(store) = self.store.as_ref().filter(|store| store.is_in_place(&self.state)) {
-            match store.record(&self.state, record) {
+            match store.record(&self.state, record, sealing) {
                 // It was whole when the run began: the next one to open it sets it aside.
                 Err(StoreError::Damaged(_) | StoreError::Foreign(_)) => {}
                 recorded => return recorded,
             }
         }
-        Store::open(&self.state, waiting)?.record(&self.state, record)
+        Store::open(&self.state, waiting)?.record(&self.state, record, sealing)
     }
 }

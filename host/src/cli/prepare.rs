@@ -66,6 +66,23 @@ fn shown(file: &Path, folder: &Path) -> String {
     )
 }
 
+/// Refuses what the operator's variables say where it says nothing that holds: whoever set them meant something.
+pub(super) fn operator() -> Result<(), CliError> {
+    let said = std::env::var_os(system::KEY_VARIABLE);
+    if said.is_some_and(|said| said.to_str().and_then(system::parse_key).is_none()) {
+        return Err(CliError::usage(format!("{} is no key", system::KEY_VARIABLE))
+            .hint("a key has 64 hexadecimal digits: `openssl rand -hex 32` makes one"));
+    }
+    let named = |class: &str| class.strip_prefix("ci:").is_some_and(|name| name.parse::<PackName>().is_ok());
+    match system::trust_class() {
+        Some(class) if class != "quarantine" && !named(&class) => {
+            Err(CliError::usage(format!("{} is no class of trust: {}", system::TRUST_VARIABLE, config::quote(&class)))
+                .hint("write `local`, `ci:NAME` or `quarantine`"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// What the user's file says.
 pub(super) fn user(printer: &Printer) -> Result<User, CliError> {
     let Some(file) = system::user_file() else { return Ok(User::default()) };

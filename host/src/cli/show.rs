@@ -33,7 +33,7 @@ pub(super) fn show(folder: &Path, options: &Show, printer: &Printer) -> Result<u
     let spec = record.verdict.subject.spec;
     let outdated = spec.and_then(|spec| Some(current::specification(folder, printer)? != spec.digest));
     if options.json {
-        let mut document = document(&record, true)?;
+        let mut document = document(&record, true, None)?;
         document["stale"] = serde_json::json!(outdated);
         if record.verdict.is_part() {
             document["last_full"] = serde_json::json!(store.last_full(record.verdict.scenario.as_str(), None)?);

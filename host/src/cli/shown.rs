@@ -3,7 +3,7 @@
 use super::args::Format;
 use super::error::CliError;
 use super::printer::Printer;
-use crate::model::{CheckKind, Event, Record, RecordRow, RunId};
+use crate::model::{CheckKind, Event, Record, RecordRow, Reuse, RunId};
 use crate::report::{self, Human};
 use crate::store::{self, State};
 use std::time::Instant;
@@ -27,6 +27,8 @@ pub(super) struct Shown<'a> {
     running: Vec<(String, Instant)>,
     done: usize,
     all: usize,
+    /// What is to be known of a record that answers in place of a run.
+    reuse: Option<Reuse>,
 }
 
 impl<'a> Shown<'a> {
@@ -39,7 +41,18 @@ impl<'a> Shown<'a> {
         printer: &'a Printer,
     ) -> Self {
         let human = Human::new(printer.style(), run.clone());
-        Self { format, human, run: run.clone(), state, began, printer, running: Vec::new(), done: 0, all: 0 }
+        Self {
+            format,
+            human,
+            run: run.clone(),
+            state,
+            began,
+            printer,
+            running: Vec::new(),
+            done: 0,
+            all: 0,
+            reuse: None,
+        }
     }
 
     /// Takes the next event.
@@ -57,7 +70,7 @@ impl<'a> Shown<'a> {
             }
             Format::Json => {
                 if let Event::RunFinished { record, recorded } = event {
-                    printer.json(&document(record, *recorded)?);
+                    printer.json(&document(record, *recorded, self.reuse.as_ref())?);
                 }
             }
             Format::Jsonl => {
@@ -83,6 +96,7 @@ impl<'a> Shown<'a> {
             Event::CheckEnded { id, .. } => self.running.retain(|(running, _)| running != id.as_str()),
             Event::CheckFinished { .. } => self.done += 1,
             Event::RunFinished { .. } => return self.printer.status(None),
+            Event::RunReused { reuse, .. } => self.reuse = Some((**reuse).clone()),
             Event::CheckOutput { .. } | Event::CheckSlow { .. } | Event::Running { .. } | Event::Stopping { .. } => {
                 return;
             }
@@ -110,14 +124,18 @@ pub(super) fn tail(state: &State, run: &RunId, record: &RecordRow) -> Option<Str
 }
 
 /// The record as one JSON document.
-pub(super) fn document(record: &Record, recorded: bool) -> Result<serde_json::Value, CliError> {
+/// `reuse` is what is to be known where it answers in place of a run.
+pub(super) fn document(record: &Record, recorded: bool, reuse: Option<&Reuse>) -> Result<serde_json::Value, CliError> {
     let digest = record.digest().map_err(|error| CliError::trouble(error.to_string()))?;
-    let document = serde_json::json!({
+    let mut document = serde_json::json!({
         "schema": "probity/record/1",
         "exit_code": record.verdict.outcome.exit_code(),
         "recorded": recorded,
         "record_digest": digest,
         "record": record,
     });
+    if let Some(reuse) = reuse {
+        document["reused"] = serde_json::json!(reuse);
+    }
     Ok(document)
 }

@@ -4,13 +4,13 @@
 use super::args::{Status, Verify};
 use super::asked::{Asked, ask};
 use super::error::CliError;
-use super::prepare;
 use super::printer::Printer;
 use super::take::Budget;
 use super::turn::{self, Turn};
+use super::{prepare, rest};
 use crate::config::User;
-use crate::model::{EnvironmentMode, Record, RunOutcome};
-use crate::plan::{self, About, Request, Work};
+use crate::model::{PlanRow, Record, RunOutcome};
+use crate::plan::{Request, Unit};
 use crate::report::escape;
 use crate::store::{self, State, Store, Summary};
 use serde_json::json;
@@ -19,7 +19,8 @@ use std::path::Path;
 /// What is known of the tree.
 enum Known {
     /// This run verified it.
-    Verified(Box<Record>),
+    /// With what is believed of this machine.
+    Verified(Box<Record>, Vec<String>),
     /// It is not verified, and why.
     Not(String),
 }
@@ -39,19 +40,19 @@ pub(super) fn status(folder: &Path, options: &Status, printer: &Printer) -> Resu
     turn::newer(store.as_ref(), printer);
     let known = match &store {
         Some(store) => match store.last_full(&scenario, Some(tree))? {
-            Some(run) => judge(&asked, &look, &user, store.get(&run.run)?, printer)?,
+            Some(run) => judge((&asked, &look, &user), store.get(&run.run)?, (store, state.as_ref()), printer)?,
             None => Known::Not(none(store.last_full(&scenario, None)?, &scenario)),
         },
         None => Known::Not(none(None, &scenario)),
     };
-    let needed = if matches!(known, Known::Verified(_)) { Vec::new() } else { needed(&asked, &look, &user)? };
+    let needed = if matches!(known, Known::Verified(..)) { Vec::new() } else { needed(&asked, &look, &user)? };
     for label in &alive {
         printer.note(&format!("going on: {}", turn::named(label)));
     }
-    let verified = matches!(known, Known::Verified(_));
+    let verified = matches!(known, Known::Verified(..));
     if options.json {
         let (run, why) = match &known {
-            Known::Verified(record) => (Some(record), None),
+            Known::Verified(record, _) => (Some(record), None),
             Known::Not(why) => (None, Some(why)),
         };
         printer.json(&json!({
@@ -74,13 +75,21 @@ pub(super) fn status(folder: &Path, options: &Status, printer: &Printer) -> Resu
 
 fn text(known: &Known, scenario: &str, needed: &[String]) -> String {
     match known {
-        Known::Verified(record) => {
+        Known::Verified(record, beliefs) => {
             let digest = record.verdict_digest.map(|digest| format!(", {digest}")).unwrap_or_default();
             let word = match &record.verdict.not_applicable {
                 Some(reason) => format!("declared not applicable ({})", escape(reason)),
                 None => record.verdict.outcome.word().to_owned(),
             };
-            format!("verified: {word}, scenario {scenario}, run {}, {}{digest}\n", record.run, escape(&record.started))
+            let mut text = format!(
+                "verified: {word}, scenario {scenario}, run {}, {}{digest}\n",
+                record.run,
+                escape(&record.started)
+            );
+            for line in beliefs {
+                text += &format!("{}\n", escape(line));
+            }
+            text
         }
         Known::Not(why) => {
             let list = if needed.is_empty() { "nothing".to_owned() } else { needed.join(", ") };
@@ -100,7 +109,12 @@ fn none(last: Option<Summary>, scenario: &str) -> String {
 }
 
 /// Whether the newest run of this very tree still says what a run now would be asked.
-fn judge(asked: &Asked, look: &Verify, user: &User, record: Record, printer: &Printer) -> Result<Known, CliError> {
+fn judge(
+    (asked, look, user): (&Asked, &Verify, &User),
+    record: Record,
+    (store, state): (&Store<'_>, Option<&State>),
+    printer: &Printer,
+) -> Result<Known, CliError> {
     let verdict = &record.verdict;
     let no = |why: String| Ok(Known::Not(why));
     let run = format!("run {} of this tree", record.run);
@@ -113,39 +127,27 @@ fn judge(asked: &Asked, look: &Verify, user: &User, record: Record, printer: &Pr
     if verdict.subject.base != asked.base.as_ref().and_then(|base| base.revision.commit.clone()) {
         return no(format!("{run} was compared with another base"));
     }
-    let project = &asked.taken.project;
-    let scenario = asked.scenario(look)?;
-    // What was found out about this machine then is believed: to find it out again, programs would have to run.
-    let about = About { capabilities: Some(&record.capabilities), ..asked.about(user) };
     let request = Request { not_applicable: verdict.not_applicable.clone(), ..asked.request.clone() };
-    let chosen = prepare::chosen(&project.config, scenario, about, &request);
-    let host = prepare::host()?;
-    // Why it is not is told in full by `verify`, which may mend it.
-    let Ok(packs) = prepare::packs(&asked.taken, &chosen, &host, false, printer) else {
+    let Some(state) = state else { return no(format!("{run} is gone")) };
+    let Some(now) = rest::look(asked, look, user, &request, (store, state), Some(&record.run), printer)? else {
+        // Why it is not is told in full by `verify`, which may mend it.
         return no(format!("a pack that {run} used is not there as it was then"));
     };
-    let resolved = prepare::resolve(project, &chosen, &packs, printer)?;
-    let plan = plan::plan(&project.config, scenario, about, &request, &resolved, prepare::environment);
-    if (plan.fail_fast, plan.fail_on) != (verdict.fail_fast, verdict.fail_on) || plan.units.len() != verdict.plan.len()
+    let same = |(unit, then): (&Unit, &PlanRow)| unit.row == *then;
+    if now.plan.units.len() != verdict.plan.len() || !now.plan.units.iter().zip(&verdict.plan).all(same) {
+        let other = now.plan.units.iter().zip(&verdict.plan).find(|(unit, then)| unit.row != **then);
+        return no(other.map_or_else(
+            || format!("{run} was asked for something else"),
+            |(unit, _)| format!("check {} is another one than in {run}", unit.id),
+        ));
+    }
+    if let Some(identity) = record.identity
+        && now.identity.is_some_and(|now| now != identity)
     {
-        return no(format!("{run} was asked for something else"));
+        let first = now.differences.first().map(|input| input.name.clone()).unwrap_or_default();
+        return no(format!("what {run} rested on is other by now: {first}"));
     }
-    for ((unit, then), around) in plan.units.iter().zip(&verdict.plan).zip(&record.rows) {
-        if unit.row != *then {
-            return no(format!("check {} is another one than in {run}", unit.id));
-        }
-        // All that is around a shell is inherited, and differs from one to the next.
-        let passed = match &unit.work {
-            Work::Command { passed, .. } if passed.mode == EnvironmentMode::Declared => Some(passed),
-            Work::Command { .. } | Work::Logic { .. } | Work::Nothing(_) => None,
-        };
-        if let (Some(now), Some(then)) = (passed, &around.environment)
-            && now != then
-        {
-            return no(format!("the variables that are passed to check {} are others than in {run}", unit.id));
-        }
-    }
-    Ok(Known::Verified(Box::new(record)))
+    Ok(Known::Verified(Box::new(record), now.beliefs()))
 }
 
 /// The checks that a run now would carry out, as far as that is known before anything was found out about this machine.

@@ -6,7 +6,7 @@ use super::error::CliError;
 use super::prepare;
 use super::printer::Printer;
 use super::take::Budget;
-use crate::model::RunId;
+use crate::model::{Digest, RunId};
 use crate::native::Supervisor;
 use crate::report::escape;
 use crate::store::{self, Label, Lease, PlaceError, State, Store, StoreError, TreeLock, Tried};
@@ -101,7 +101,7 @@ impl<'n> Turn<'n> {
         };
         let (lease, entered) = match lock.attempt() {
             Tried::Held(lease) => (lease, Entered::Now),
-            Tried::Busy(lock) => (self.wait(lock)?, Entered::Late),
+            Tried::Busy(lock) => (self.wait(lock, "is going on in this tree, and one runs at a time")?, Entered::Late),
         };
         if entered == Entered::Late {
             self.budget.restart();
@@ -119,12 +119,7 @@ impl<'n> Turn<'n> {
     /// Opens the records while it can still be said that they cannot be used, and adds the run before if it ended without
     /// doing so.
     fn records(&mut self, state: &State, lease: &Lease) -> Result<(), CliError> {
-        let label = Label {
-            run: self.place.run.clone(),
-            pid: std::process::id(),
-            host: system::host_name(),
-            started: self.budget.started.clone(),
-        };
+        let label = self.label();
         let opened = Store::open(state, self.waiting).and_then(|store| {
             if let Some(record) = lease.abandoned() {
                 store.record_abandoned(state, &record)?;
@@ -150,13 +145,14 @@ impl<'n> Turn<'n> {
         Ok(())
     }
 
-    fn wait(&mut self, lock: TreeLock) -> Result<Lease, CliError> {
+    fn wait(&mut self, lock: TreeLock, what: &str) -> Result<Lease, CliError> {
         let owner = lock.owner().map_or_else(|| "another run".to_owned(), |label| named(&label));
         if self.options.no_wait {
-            return Err(CliError::usage(format!("{owner} is going on in this tree, and one runs at a time"))
-                .hint("wait until it has ended, or leave out `--no-wait`"));
+            return Err(
+                CliError::usage(format!("{owner} {what}")).hint("wait until it has ended, or leave out `--no-wait`")
+            );
         }
-        self.printer.note(&format!("waiting for {owner} to end: one runs at a time in a tree"));
+        self.printer.note(&format!("waiting for {owner} to end: it {what}"));
         self.printer.status(Some("waiting"));
         let lease = self.patiently(&lock.wait());
         self.printer.status(None);
@@ -174,6 +170,34 @@ impl<'n> Turn<'n> {
                 Err(RecvTimeoutError::Timeout) if self.budget.patience.over() != Some(Over::Stopped) => {}
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return None,
             }
+        }
+    }
+
+    /// Sees to it that nobody else finds out the answer to the same question, in whichever worktree: for as long as the lease
+    /// is there, where locks work. Late after somebody else did: their record may answer it.
+    pub(super) fn alone(&mut self, identity: &Digest) -> Result<(Entered, Option<Lease>), CliError> {
+        let Some(state) = self.place.state.as_ref().filter(|_| self.place.trouble.is_none()) else {
+            return Ok((Entered::Now, None));
+        };
+        let lock = match TreeLock::of_identity(state, identity)?.attempt() {
+            Tried::Held(lease) => {
+                // Nobody is misled by one that cannot be written.
+                let _ = lease.label(&self.label());
+                return Ok((Entered::Now, Some(lease)));
+            }
+            Tried::Busy(lock) => lock,
+        };
+        self.wait(lock, "verifies the same in another worktree")?;
+        self.budget.restart();
+        Ok((Entered::Late, None))
+    }
+
+    fn label(&self) -> Label {
+        Label {
+            run: self.place.run.clone(),
+            pid: std::process::id(),
+            host: system::host_name(),
+            started: self.budget.started.clone(),
         }
     }
 

@@ -2,19 +2,24 @@
 
 use super::args::{Demand, Verify};
 use super::asked::{Asked, ask};
+use super::deliver::deliver;
 use super::error::CliError;
 use super::place::Place;
 use super::printer::Printer;
+use super::question::{self, Question, Sealed};
 use super::shown::Shown;
 use super::signals::{Supervised, listen};
 use super::take::{Budget, Taken};
 use super::turn::{self, Entered, Turn};
+use super::why::explained;
 use super::{baseline, prepare};
 use crate::config::User;
+use crate::evidence::{self, Answer, Tools};
 use crate::guest::Host;
-use crate::model::Event;
+use crate::model::{Because, Event, Record, Reuse};
 use crate::native::{Cut, Stop, Supervisor};
-use crate::plan::{self, About, Plan, Work};
+use crate::plan::{self, About, Plan, Unit};
+use crate::report::deselected;
 use crate::run::{self, Surroundings};
 use crate::system::{self, clock};
 use std::path::Path;
@@ -22,6 +27,10 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 
 pub(super) fn verify(folder: &Path, options: &Verify, live: bool, printer: &Printer) -> Result<u8, CliError> {
+    prepare::operator()?;
+    if options.deliver_cached {
+        return deliver(folder, options, &prepare::user(printer)?, printer);
+    }
     let budget = Budget::default();
     // From here on Ctrl-C ends the run in order, whatever it is at.
     let supervisor = prepare::supervisor()?;
@@ -88,10 +97,34 @@ impl Session<'_> {
         let packs = prepare::packs(taken, &chosen, host, true, printer)?;
         let resolved = prepare::resolve(project, &chosen, &packs, printer)?;
         let plan = plan::plan(&project.config, scenario, about, request, &resolved, prepare::environment);
+        let cut = Cut { deadline: turn.budget.patience.deadline(), stops: (&stops.0, &stops.1) };
+        for (name, probe) in plan.units.iter().flat_map(|unit| &unit.needs) {
+            probes.capability(name, probe, cut);
+        }
+        let memory = question::files(&asked);
+        let tools = Tools { snapshot, root: &workspace.root, supervisor, cut, memory: memory.as_ref() };
         if turn.enter_at_last(workspace)? == Entered::Late {
             return Ok(None);
         }
-        if plan.units.iter().any(|unit| matches!(unit.work, Work::Command { .. })) {
+        if let (None, Some(bytes), Some(memory)) =
+            (&turn.place.trouble, snapshot.remember(), prepare::memory(workspace))
+        {
+            memory.keep(&bytes);
+        }
+        let known = probes.known();
+        let question = Question::new(&asked, &plan, &tools, &known)?;
+        let because = match question.answer(&asked, &plan, turn.place.store.as_ref(), turn)? {
+            Answer::Serve(record, reuse) => return self.serve(&record, &reuse, turn).map(Some),
+            Answer::Run(because) => because,
+        };
+        let flight = match &question.sealed {
+            Some(sealed) if !Question::is_alone(&because) => turn.alone(&sealed.identity)?,
+            _ => (Entered::Now, None),
+        };
+        if flight.0 == Entered::Late {
+            return Ok(None);
+        }
+        if question::has_commands(&plan) {
             supervisor.start();
         }
         for name in secrets.too_short() {
@@ -101,9 +134,6 @@ impl Session<'_> {
         }
         let place = Place::open(&mut turn.place)?;
         let budget = &turn.budget;
-        if let (None, Some(bytes), Some(memory)) = (&place.trouble, snapshot.remember(), prepare::memory(workspace)) {
-            memory.keep(&bytes);
-        }
         let looked = clock::now() - looked;
         let limit = plan.timeout.and_then(|timeout| budget.clock.checked_add(timeout)?.checked_add(looked));
         budget.patience.until(limit);
@@ -118,7 +148,10 @@ impl Session<'_> {
             capabilities: &probes,
             supervisor,
             logs: &place.logs,
-            engine: format!("probity {}, {}", env!("CARGO_PKG_VERSION"), crate::worker::engine_id()),
+            identity: question.sealed.as_ref().map(|sealed| sealed.identity),
+            because,
+            trust: system::trust_class(),
+            engine: question::engine(),
             host: system::host_name(),
             secrets: secrets.clone(),
             staged: options.staged,
@@ -126,7 +159,7 @@ impl Session<'_> {
             started: budget.started.clone(),
             clock: budget.began,
         };
-        Ok(Some(self.carry_out(&plan, &around, &place, turn.waiting)?))
+        Ok(Some(self.carry_out(&plan, &around, &place, &question, turn.waiting)?))
     }
 
     /// Runs what was planned, records it, and tells of it: with which exit code.
@@ -135,13 +168,14 @@ impl Session<'_> {
         plan: &Plan,
         around: &Surroundings<'_>,
         place: &Place<'_>,
+        question: &Question,
         waiting: &dyn Fn(),
     ) -> Result<u8, CliError> {
         let Self { options, printer, supervisor, stops, .. } = self;
         place.begin(&run::begun(plan, around));
         let mut shown = Shown::new(options.format(), &place.run, &place.state, Some(around.clock), printer);
         let mut told = Ok(());
-        let record = run::execute(plan, around, (&stops.0, &stops.1), &mut |event| {
+        let mut record = run::execute(plan, around, (&stops.0, &stops.1), &mut |event| {
             if told.is_ok() {
                 told = shown.hear(event);
             }
@@ -149,12 +183,46 @@ impl Session<'_> {
         told?;
         // It ends while the record is written.
         supervisor.leave();
-        let (record, trouble) = place.publish(record, waiting);
+        record.withheld = evidence::withheld(&record, plan, &question.unknown, question.sealed.is_some());
+        let sealing = question.sealed.as_ref().map(Sealed::sealing);
+        let (record, trouble) = place.publish(record, sealing, waiting);
         let code = record.verdict.outcome.exit_code();
         shown.hear(&Event::RunFinished { record: Box::new(record), recorded: trouble.is_none() })?;
         if let Some(trouble) = trouble {
             printer.error(&trouble);
         }
+        if options.explain {
+            for unit in &plan.units {
+                self.explain(unit, &around.because);
+            }
+        }
         Ok(code)
+    }
+
+    fn explain(&self, unit: &Unit, because: &[Because]) {
+        let lines = match unit.row.deselected {
+            Some(why) => vec![format!("it did not run: {}", deselected(why))],
+            None => explained(because, &unit.id),
+        };
+        for line in lines {
+            self.printer.note(&format!("why {}: {line}", unit.id));
+        }
+    }
+
+    /// Shows a record in place of a run: with its exit code.
+    fn serve(&self, record: &Record, reuse: &Reuse, turn: &Turn<'_>) -> Result<u8, CliError> {
+        let Self { options, printer, .. } = self;
+        let Some(state) = &turn.place.state else { return Err(CliError::trouble("the records are gone")) };
+        let mut shown = Shown::new(options.format(), &record.run, state, None, printer);
+        for event in record.events() {
+            if let Event::RunFinished { .. } = event {
+                shown.hear(&Event::RunReused { run: record.run.clone(), reuse: Box::new(reuse.clone()) })?;
+            }
+            shown.hear(&event)?;
+        }
+        if options.explain {
+            printer.note(&format!("each check: run {} has the same identity, {}", record.run, reuse.identity));
+        }
+        Ok(record.verdict.outcome.exit_code())
     }
 }

@@ -110,6 +110,18 @@ pub(super) fn resolve(argv: &At<Argv>, diagnostics: &mut Vec<Diagnostic>) -> Opt
     (diagnostics.len() == before).then(arguments)
 }
 
+/// Refuses names of files where no file is meant.
+pub(super) fn no_placeholders(argv: &At<Argv>, key: &str, diagnostics: &mut Vec<Diagnostic>) {
+    for argument in &argv.value {
+        if let Some(name) = [FILES, "{files0}", TESTS].into_iter().find(|name| argument.value.contains(name)) {
+            let title = format!("`{name}` has no meaning in `{key}`");
+            diagnostics.push(
+                Diagnostic::new(argument.span.clone(), title).help("remove it: it is called once, for the whole check"),
+            );
+        }
+    }
+}
+
 /// Refuses names of files where there are none to name.
 pub(super) fn placeholders(argv: &At<Argv>, diagnostics: &mut Vec<Diagnostic>) {
     for argument in &argv.value {

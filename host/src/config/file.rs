@@ -57,6 +57,9 @@ pub(super) struct FileCheck {
     pub(super) inherit_env: Option<Field<bool>>,
     pub(super) secrets: Option<Field<Vec<At<String>>>>,
     pub(super) gap_exit: Option<Field<Vec<At<i64>>>>,
+    pub(super) fingerprint: Option<Field<Vec<At<Argv>>>>,
+    pub(super) ambient: Option<Field<Vec<At<String>>>>,
+    pub(super) isolate: Option<Field<bool>>,
     pub(super) files: Option<Field<Vec<At<String>>>>,
     pub(super) allow_empty: Option<Field<bool>>,
     pub(super) when: Option<Field<FileWhen>>,
@@ -95,6 +98,7 @@ pub(super) struct FileScenario {
     pub(super) timeout: Option<Field<String>>,
     pub(super) jobs: Option<Field<i64>>,
     pub(super) base: Option<Field<String>>,
+    pub(super) max_age: Option<Field<String>>,
 }
 
 const TOP: Keys = Keys {
@@ -136,6 +140,9 @@ const CHECK: Keys = Keys {
         "inherit-env",
         "secrets",
         "gap-exit",
+        "fingerprint",
+        "ambient",
+        "isolate",
         "files",
         "allow-empty",
         "when",
@@ -159,13 +166,15 @@ const SPEC: Keys = Keys { table: "`[spec]`", known: &["paths"], later: &[], else
 
 const SCENARIO: Keys = Keys {
     table: "`[scenarios.NAME]`",
-    known: &["checks", "fail-fast", "fail-on", "timeout", "jobs", "base"],
+    known: &["checks", "fail-fast", "fail-on", "timeout", "jobs", "base", "max-age"],
     later: &[("when", "remove it; name the scenario on the command line where it is wanted")],
     elsewhere: &[("baseline", "set it for a check of a pack, in `[checks.NAME]`; the `base` is the scenario's")],
 };
 
 pub(super) const TIMEOUT_HELP: &str =
     "write a number with its unit, for example `timeout = \"30s\"` or `timeout = \"5m\"`";
+
+const MAX_AGE_HELP: &str = "write a number with its unit, for example `max-age = \"24h\"`";
 
 /// What the parser says of a key or table that exists already.
 const DUPLICATE: &str = "duplicate key";
@@ -297,6 +306,9 @@ fn check(reader: &mut Reader, id: At<String>, table: &DeTable<'_>) -> FileCheck 
         inherit_env: None,
         secrets: None,
         gap_exit: None,
+        fingerprint: None,
+        ambient: None,
+        isolate: None,
         files: None,
         allow_empty: None,
         when: None,
@@ -334,6 +346,12 @@ fn check(reader: &mut Reader, id: At<String>, table: &DeTable<'_>) -> FileCheck 
                 let help = "write for example `gap-exit = [75]`";
                 check.gap_exit = field(key, reader.integers(name, value, help));
             }
+            name @ "fingerprint" => check.fingerprint = field(key, argv::commands(reader, name, value)),
+            name @ "ambient" => {
+                let help = "write for example `ambient = [\"node_modules/.package-lock.json\"]`";
+                check.ambient = field(key, reader.strings(name, value, Some(help)));
+            }
+            name @ "isolate" => check.isolate = field(key, reader.boolean(name, value)),
             name @ "files" => {
                 let help = "write for example `files = [\"src/**\"]`";
                 check.files = field(key, reader.strings(name, value, Some(help)));
@@ -358,8 +376,16 @@ fn check(reader: &mut Reader, id: At<String>, table: &DeTable<'_>) -> FileCheck 
 }
 
 fn scenario(reader: &mut Reader, name: At<String>, table: &DeTable<'_>) -> FileScenario {
-    let mut scenario =
-        FileScenario { name, checks: None, fail_fast: None, fail_on: None, timeout: None, jobs: None, base: None };
+    let mut scenario = FileScenario {
+        name,
+        checks: None,
+        fail_fast: None,
+        fail_on: None,
+        timeout: None,
+        jobs: None,
+        base: None,
+        max_age: None,
+    };
     for (key, value) in entries(table) {
         match key.get_ref().as_ref() {
             name @ "checks" => {
@@ -376,6 +402,7 @@ fn scenario(reader: &mut Reader, name: At<String>, table: &DeTable<'_>) -> FileS
             }
             name @ "fail-fast" => scenario.fail_fast = field(key, reader.boolean(name, value)),
             name @ "timeout" => scenario.timeout = field(key, reader.string(name, value, Some(TIMEOUT_HELP))),
+            name @ "max-age" => scenario.max_age = field(key, reader.string(name, value, Some(MAX_AGE_HELP))),
             name @ "jobs" => scenario.jobs = field(key, jobs::read(reader, name, value)),
             _ => reader.unknown(key, &SCENARIO),
         }

@@ -181,6 +181,10 @@ const CHECK: Table = Table {
         key("secrets", Kind::Texts, "Names of variables that it sees and whose values are shown and kept nowhere.")
             .with("command"),
         key("gap-exit", Kind::Codes, "Exit codes that mean that something is missing here.").with("command"),
+        key("fingerprint", Kind::Commands, "Programs whose output tells one state of the tools from another.")
+            .with("command"),
+        key("ambient", Kind::Texts, "Globs of ignored files that it needs.").with("command"),
+        key("isolate", Kind::Flag, "Whether it runs in a copy of what is verified.").default("false").with("command"),
         key("files", Kind::Texts, "Globs of the files that it is about; a leading `!` excludes."),
         key("allow-empty", Kind::Flag, "Whether it runs where no file is in its scope.").default("false"),
         key("when", Kind::Table(&WHEN), WHEN.about),
@@ -245,6 +249,8 @@ const SCENARIO: Table = Table {
         key("timeout", Kind::Duration, "The longest that the whole run may take."),
         key("jobs", JOBS, "How many of its commands with `parallel = true` may run side by side.").default("1"),
         key("base", Kind::Text, "The revision that the subject is compared with, for example `origin/main`."),
+        key("max-age", Kind::Duration, "How old a run of its commands may be to answer for another one.")
+            .default("\"24h\""),
     ],
     required: &["checks"],
     one_of: &[],

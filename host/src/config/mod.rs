@@ -47,7 +47,9 @@ pub use error::{ConfigError, EXAMPLE, Encoding, Invalid};
 pub use globs::{GlobError, Globs, MAX_ALTERNATIVES, MAX_COMPILED_SIZE, MAX_GLOB_LENGTH, MAX_GLOBS};
 pub use jobs::MAX_JOBS;
 pub use load::{CONFIG_NAME, MAX_CONFIG_SIZE, discover, load, load_as, parse};
-pub use resolved::{Body, Capability, Check, Command, Config, Limits, Logic, Pack, PackSource, Scenario, Spec, When};
+pub use resolved::{
+    Body, Capability, Check, Command, Config, Evident, Limits, Logic, Pack, PackSource, Scenario, Spec, When,
+};
 pub use schema::{Layer, schema};
 pub use settings::{Origin, Setting, settings};
 pub use suggest::did_you_mean;

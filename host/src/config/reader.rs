@@ -261,7 +261,7 @@ fn with_help(diagnostic: Diagnostic, help: Option<&str>) -> Diagnostic {
 /// Names for a sentence: `a`, `b` and `c`.
 pub(super) fn list<S: AsRef<str>>(names: &[S]) -> String {
     // A sentence with more names than this is not read.
-    const MOST: usize = 20;
+    const MOST: usize = 24;
     let quoted: Vec<String> = names.iter().take(MOST).map(|name| quote(name.as_ref())).collect();
     match quoted.as_slice() {
         all if names.len() > MOST => format!("{} and {} more", all.join(", "), names.len() - MOST),

@@ -13,13 +13,16 @@ use super::known::Names;
 use super::reader::{At, Field, Span, get, list};
 use super::suggest::did_you_mean;
 use super::{
-    Body, Check, Command, Config, EXAMPLE, Globs, Invalid, Layer, Logic, Scenario, Source, Spec, TestsOf, User, When,
-    after, environment, exits, jobs, limits, names, pack, verify,
+    Body, Check, Command, Config, EXAMPLE, Evident, Globs, Invalid, Layer, Logic, Scenario, Source, Spec, TestsOf,
+    User, When, after, environment, exits, jobs, limits, names, pack, verify,
 };
 use crate::model::{CapabilityName, CheckId, PackName, ScenarioName, Severity};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+
+/// How old a record that commands are part of may be to answer for another run, where nobody says otherwise.
+const MAX_AGE: Duration = Duration::from_hours(24);
 
 /// The scenario that runs when none is named.
 pub(super) const DEFAULT: &str = "default";
@@ -247,7 +250,23 @@ fn command(
     let gap_exit =
         get(file.gap_exit.as_ref()).map_or_else(Vec::new, |codes| exits::gap_exit(&codes.value, diagnostics));
     let inherit_env = inherit_env.is_some_and(|inherit| inherit.value);
-    Some(Command { argv: argv?, env, pass_env, tests, secrets, gap_exit, inherit_env })
+    let isolate = get(file.isolate.as_ref()).is_some_and(|isolate| isolate.value);
+    let evidence = Evident {
+        fingerprint: fingerprints(file, diagnostics),
+        ambient: get(file.ambient.as_ref()).and_then(|ambient| globs(&ambient.value, diagnostics)),
+        short_form: false,
+    };
+    Some(Command { argv: argv?, env, pass_env, tests, secrets, gap_exit, inherit_env, isolate, evidence })
+}
+
+/// The commands whose output tells one state of the tools from another.
+fn fingerprints(file: &FileCheck, diagnostics: &mut Vec<Diagnostic>) -> Vec<Vec<String>> {
+    let commands = get(file.fingerprint.as_ref()).map(|commands| commands.value.as_slice()).unwrap_or_default();
+    let one = |command: &At<Argv>| {
+        argv::no_placeholders(command, "fingerprint", diagnostics);
+        argv::resolve(command, diagnostics)
+    };
+    commands.iter().filter_map(one).collect()
 }
 
 /// Which tests files have.
@@ -295,12 +314,19 @@ fn logic(
         ("tests", span(file.tests.as_ref())),
         ("secrets", span(file.secrets.as_ref())),
         ("gap-exit", span(file.gap_exit.as_ref())),
+        ("fingerprint", span(file.fingerprint.as_ref())),
+        ("ambient", span(file.ambient.as_ref())),
+        ("isolate", span(file.isolate.as_ref())),
     ];
     for (name, span) in command_only.into_iter().filter_map(|(name, span)| Some((name, span?))) {
         let title = format!("`{name}` has no meaning for a check of a pack");
         let diagnostic = Diagnostic::new(span, title).label("only checks with `command` have it");
         let help = match name {
             "gap-exit" => "remove it: a pack says in words what is missing",
+            "fingerprint" | "ambient" => {
+                "remove it: a pack sees no tools and no ignored files, and what it saw is known"
+            }
+            "isolate" => "remove it: a pack sees what was verified and nothing else",
             "parallel" => "remove it: a check of a pack has workers of its own, and nothing runs beside it",
             "needs" => "remove it: a pack sees nothing of this machine, so it is the same everywhere",
             "tests" => "remove it: a check of a pack is about the files that `files` names",
@@ -393,6 +419,7 @@ fn scenario(file: &FileScenario, known: &Known<'_>, diagnostics: &mut Vec<Diagno
     let name: Option<ScenarioName> = names::id("scenario", &file.name, diagnostics);
     let timeout = get(file.timeout.as_ref()).and_then(|timeout| duration(timeout, diagnostics));
     let jobs = get(file.jobs.as_ref()).and_then(|jobs| jobs::resolve(jobs, diagnostics)).unwrap_or(jobs::DEFAULT);
+    let max_age = get(file.max_age.as_ref()).and_then(|age| duration(age, diagnostics)).unwrap_or(MAX_AGE);
     let fail_fast = get(file.fail_fast.as_ref()).is_none_or(|fail_fast| fail_fast.value);
     let fail_on = get(file.fail_on.as_ref());
     let fail_on = fail_on.and_then(|word| severity(word, "`error`, `warning` or `note`", diagnostics));
@@ -409,7 +436,7 @@ fn scenario(file: &FileScenario, known: &Known<'_>, diagnostics: &mut Vec<Diagno
     let base_span = get(file.base.as_ref()).map(|base| base.span.clone());
     let base = get(file.base.as_ref()).and_then(|base| revision(base, diagnostics));
     let (name, checks, span) = (name?, checks?, file.name.span.clone());
-    Some(Scenario { name, span, checks, fail_fast, fail_on, timeout, jobs, base, base_span })
+    Some(Scenario { name, span, checks, fail_fast, fail_on, timeout, jobs, base, base_span, max_age })
 }
 
 /// The name of a revision, as far as it can be known to be none.
@@ -454,6 +481,7 @@ fn default(checks: &[Check], timeout: Option<Duration>, jobs: Option<u8>) -> Opt
         jobs: jobs.unwrap_or(jobs::DEFAULT),
         base: None,
         base_span: None,
+        max_age: MAX_AGE,
     })
 }
 

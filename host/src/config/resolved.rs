@@ -140,6 +140,21 @@ pub struct Command {
     pub gap_exit: Vec<u8>,
     /// Whether the whole environment is passed on, as it is for the commands of `[verify]`.
     pub inherit_env: bool,
+    /// Whether it runs in a copy of the subject.
+    pub isolate: bool,
+    /// What its evidence rests on beside the subject.
+    pub evidence: Evident,
+}
+
+/// What the answer of a command depends on that is no part of the subject, as far as the configuration says so.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Evident {
+    /// Commands whose output tells one state of the tools from another.
+    pub fingerprint: Vec<Vec<String>>,
+    /// Ignored files that it needs.
+    pub ambient: Option<Globs>,
+    /// Whether it is a command of `[verify]`, which inherits the environment without being asked.
+    pub short_form: bool,
 }
 
 /// A check of a pack.
@@ -231,4 +246,6 @@ pub struct Scenario {
     pub base: Option<String>,
     /// Where `base` is written.
     pub base_span: Option<Range<usize>>,
+    /// How old a record that commands are part of may be to answer for another run.
+    pub max_age: Duration,
 }

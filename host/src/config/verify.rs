@@ -9,7 +9,7 @@ use super::environment::{self, Marked};
 use super::file::{File, FileCheck, TIMEOUT_HELP};
 use super::reader::{At, Field, Keys, Reader, entries, field, get, unsupported};
 use super::resolve::{DEFAULT, duration};
-use super::{Body, Check, Command, Layer, User, When, jobs};
+use super::{Body, Check, Command, Evident, Layer, User, When, jobs};
 use crate::model::CheckId;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -154,6 +154,8 @@ pub(super) fn resolve(
             secrets: secrets.clone(),
             gap_exit: Vec::new(),
             inherit_env: true,
+            isolate: false,
+            evidence: Evident { short_form: true, ..Evident::default() },
         });
         let (after, needs) = (Vec::new(), Vec::new());
         let (timeout, blocking, files, allow_empty, when) = (None, true, None, false, When::default());

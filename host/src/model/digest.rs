@@ -55,6 +55,10 @@ pub enum Context {
     Specification,
     /// The text of the lines that a finding is at.
     Lines,
+    /// Everything that two runs share of which one may answer for the other.
+    Identity,
+    /// What an identity has of ignored files.
+    Ambient,
 }
 
 impl Context {
@@ -77,6 +81,8 @@ impl Context {
             Self::Listing => "probity 2026-12-01 listing of a folder v1",
             Self::Observations => "probity 2026-12-01 observations v1",
             Self::Specification => "probity 2026-12-01 specification v1",
+            Self::Identity => "probity 2026-12-03 identity v1",
+            Self::Ambient => "probity 2026-12-03 ignored files v1",
             Self::Lines => "probity 2026-12-02 lines of a finding v1",
         }
     }
@@ -200,6 +206,11 @@ impl Encoder {
     pub fn digest(&mut self, value: &Digest) -> &mut Self {
         self.0.extend_from_slice(value.as_bytes());
         self
+    }
+
+    /// What was written.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
     }
 
     /// Hashes what was written.

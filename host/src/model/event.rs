@@ -1,7 +1,7 @@
 //! Events: what a run says while it goes on, in order. Everything visible is made from these or from a
 //! stored record.
 
-use super::{CheckId, CheckKind, Record, RecordRow, Row, RunId, ScenarioName};
+use super::{CheckId, CheckKind, Record, RecordRow, Reuse, Row, RunId, ScenarioName};
 use serde::{Deserialize, Serialize};
 
 /// One thing that happened.
@@ -65,6 +65,13 @@ pub enum Event {
         row: Box<Row>,
         /// And around it.
         record: Box<RecordRow>,
+    },
+    /// Nothing was run: the record that is told answers.
+    RunReused {
+        /// The run that made it.
+        run: RunId,
+        /// What is to be known of that.
+        reuse: Box<Reuse>,
     },
     /// Everything has ended, and what was found is recorded if it can be.
     RunFinished {

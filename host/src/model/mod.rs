@@ -8,6 +8,7 @@ mod capability;
 mod contract;
 mod digest;
 mod event;
+mod evidence;
 mod finding;
 mod form;
 mod id;
@@ -24,6 +25,7 @@ pub use contract::{
 };
 pub use digest::{Context, Digest, DigestError, Encoder, hex};
 pub use event::{Busy, Event, Stopping};
+pub use evidence::{Because, Input, Reuse, Withheld, spoken};
 pub use finding::{Edit, Finding, Place, Position, Severity};
 pub use form::{MAX_INTEGER, id_form, line_form, unique_ids};
 pub use id::{CapabilityName, CheckId, IdError, PackName, RunId, ScenarioName};

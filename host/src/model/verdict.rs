@@ -5,8 +5,8 @@
 //! has a digest of its own: comparing two runs compares verdicts, checking a store checks records.
 
 use super::{
-    CanonicalError, Capability, CheckId, CheckOutcome, Class, Context, Deselected, Digest, Finding, PackName, Reaped,
-    RunId, RunOutcome, ScenarioName, Severity, to_canonical,
+    Because, CanonicalError, Capability, CheckId, CheckOutcome, Class, Context, Deselected, Digest, Finding, PackName,
+    Reaped, RunId, RunOutcome, ScenarioName, Severity, Withheld, to_canonical,
 };
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -271,6 +271,14 @@ pub struct Unnamed {
     pub moved: u64,
     /// Of `hidden`.
     pub hidden: u64,
+    /// Of `touched`. Absent where all are named.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub touched: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Unnamed {
@@ -364,6 +372,10 @@ pub struct Record {
     pub unproven: Vec<Remark>,
     /// Paths that moved while the run went on, sorted; at most the first hundred.
     pub moved: Vec<String>,
+    /// Paths that were written while the run went on and are what they were, sorted; at most the first hundred. Absent where
+    /// there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub touched: Vec<String>,
     /// Paths that packs did not get to see, each with the reason; at most the first hundred.
     pub hidden: Vec<Remark>,
     /// How many more there are of these, beyond the first hundred. Absent where all are named.
@@ -384,6 +396,18 @@ pub struct Record {
     /// How much of its scenario it is about. Absent from records of before this was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub coverage: Option<Coverage>,
+    /// The digest of everything that a run shares with others that it may answer for. Absent where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<Digest>,
+    /// Why it answers for no other run. Absent where it may.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub withheld: Vec<Withheld>,
+    /// Why no record answered in its place: the one that came nearest first. Absent from records of before this was kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub because: Vec<Because>,
+    /// Whose word it is, where it is not this user's alone: `ci:NAME` or `quarantine`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trust: Option<String>,
     /// Which Probity and which engine.
     pub engine: String,
     /// In declared order, one for each row of the verdict.

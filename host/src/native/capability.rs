@@ -13,7 +13,7 @@ use std::io::{self, Read};
 use std::net::ToSocketAddrs;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 const GRACE: Duration = Duration::from_secs(1);
 
 /// How much of what a program says of itself is looked at: a version is in its first lines, and a flood is not kept.
-const MAX_SAID: usize = 64 << 10;
+pub const MAX_SAID: usize = 64 << 10;
 
 /// How long the last words of a program are waited for once it has ended. What it left behind may hold the pipe open.
 const LAST_WORDS: Duration = Duration::from_millis(500);
@@ -109,7 +109,7 @@ pub fn probe(probe: &Probe, place: &Place, cut: Cut<'_>) -> (State, Option<Strin
             }
         }
         Probe::Program { program, at_least, timeout } => {
-            if !is_there(program, place) {
+            if find_program(program, &place.folder, &place.environment).is_none() {
                 let looked = if program.contains('/') { "" } else { " in PATH" };
                 return (State::Absent, Some(format!("there is no program `{program}`{looked}")));
             }
@@ -152,31 +152,36 @@ fn unfinished(what: &str, program: &str, ending: &Ending, timeout: Duration) -> 
     }
 }
 
-/// Whether there is a file of this name that may be executed, where a command would be looked for.
-fn is_there(program: &str, place: &Place) -> bool {
-    let Place { folder, environment, .. } = place;
+/// The file of this name that may be executed, where a command in `folder` would be looked for.
+pub fn find_program(program: &str, folder: &Path, environment: &Environment) -> Option<PathBuf> {
     let executable =
-        |path: PathBuf| path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0);
+        |path: &PathBuf| path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0);
     if program.contains('/') {
-        return executable(folder.join(program));
+        return Some(folder.join(program)).filter(executable);
     }
     let path = environment.get(OsStr::new("PATH")).map(OsString::as_os_str).unwrap_or_default();
-    std::env::split_paths(path).any(|entry| executable(folder.join(entry).join(program)))
+    std::env::split_paths(path).map(|entry| folder.join(entry).join(program)).find(executable)
+}
+
+/// The first [`MAX_SAID`] bytes of what a command says that ends with 0, on both its streams.
+pub fn said(argv: &[String], place: &Place, timeout: Duration, cut: Cut<'_>) -> Result<Vec<u8>, String> {
+    let what = format!("`{}`", argv.join(" "));
+    let (reader, writer) = io::pipe().map_err(|error| format!("there is no pipe for {what}: {error}"))?;
+    let said = listen(reader);
+    match start(argv, place, File::from(OwnedFd::from(writer)), timeout, cut) {
+        Ending::Exited(Exit::Code(0)) => {}
+        ending => return Err(unfinished(&what, &argv[0], &ending, timeout)),
+    }
+    Ok(said.take())
 }
 
 fn version(program: &str, least: &Version, place: &Place, timeout: Duration, cut: Cut<'_>) -> (State, Option<String>) {
     let argv = [program.to_owned(), "--version".to_owned()];
     let what = format!("`{program} --version`");
-    let (reader, writer) = match io::pipe() {
-        Ok(pipe) => pipe,
-        Err(error) => return (State::Unknown, Some(format!("there is no pipe for {what}: {error}"))),
+    let said = match said(&argv, place, timeout, cut) {
+        Ok(said) => said,
+        Err(why) => return (State::Unknown, Some(why)),
     };
-    let said = listen(reader);
-    match start(&argv, place, File::from(OwnedFd::from(writer)), timeout, cut) {
-        Ending::Exited(Exit::Code(0)) => {}
-        ending => return (State::Unknown, Some(unfinished(&what, program, &ending, timeout))),
-    }
-    let said = said.take();
     match Version::first_in(&String::from_utf8_lossy(&said)) {
         Some(found) if found >= *least => (State::Present, Some(format!("version {found}"))),
         Some(found) => (State::Absent, Some(format!("version {found} is less than {least}"))),

@@ -1,6 +1,7 @@
 //! What a command sees of the environment.
 
 use crate::model::{Context, Digest, Encoder};
+use crate::system::KEY_VARIABLE;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -35,9 +36,15 @@ fn points_git_elsewhere(name: &OsStr) -> bool {
     NAMES.iter().any(|known| name == *known)
 }
 
+/// What no command gets to see, whoever asks for it: with the key it could forge what is served.
+fn is_ours_alone(name: &OsStr) -> bool {
+    name == KEY_VARIABLE
+}
+
 /// The environment of `[verify]` commands: `ours` as it is, and what the configuration adds.
 pub fn inherited(ours: impl Iterator<Item = (OsString, OsString)>, extra: &[(String, String)]) -> Environment {
-    let mut environment: Environment = ours.filter(|(name, _)| !points_git_elsewhere(name)).collect();
+    let mut environment: Environment =
+        ours.filter(|(name, _)| !points_git_elsewhere(name) && !is_ours_alone(name)).collect();
     add(&mut environment, extra);
     environment
 }
@@ -49,8 +56,9 @@ pub fn declared(
     pass: &[String],
     extra: &[(String, String)],
 ) -> Environment {
-    let passed =
+    let named =
         |name: &OsStr| PASSED.iter().any(|known| name == *known) || pass.iter().any(|known| name == known.as_str());
+    let passed = |name: &OsStr| !is_ours_alone(name) && named(name);
     let mut environment: Environment =
         FIXED.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))).collect();
     environment.extend(ours.filter(|(name, _)| passed(name)));
@@ -64,10 +72,14 @@ pub fn with_passed(definition: &Digest, environment: &Environment, key: &[u8; 32
     let mut encoder = Encoder::new();
     encoder.digest(definition).integer(environment.len() as u64);
     for (name, value) in environment {
-        let value = Encoder::new().bytes(key).bytes(value.as_bytes()).finish(Context::Variable);
-        encoder.bytes(name.as_bytes()).digest(&value);
+        encoder.bytes(name.as_bytes()).digest(&value_digest(value.as_bytes(), key));
     }
     encoder.finish(Context::Passed)
+}
+
+/// The digest of a variable's value under the user's key.
+pub fn value_digest(value: &[u8], key: &[u8; 32]) -> Digest {
+    Encoder::new().bytes(key).bytes(value).finish(Context::Variable)
 }
 
 fn add(environment: &mut Environment, extra: &[(String, String)]) {

@@ -10,8 +10,8 @@ mod process;
 mod result;
 mod supervisor;
 
-pub use capability::{Cut, Place, Probes, probe};
-pub use environment::{Environment, declared, inherited, with_passed};
+pub use capability::{Cut, MAX_SAID, Place, Probes, find_program, probe, said};
+pub use environment::{Environment, declared, inherited, value_digest, with_passed};
 pub use process::{Ending, Job, Stop, run};
 pub use result::{MAX_RESULT_BYTES, RESULT_VARIABLE, ResultClass, ResultFile, Written};
 pub use supervisor::{Supervisor, supervise};

@@ -13,7 +13,7 @@ pub use dark::{Dark, Why};
 pub use limits::SaidBy;
 pub use selection::{Request, selected};
 
-use crate::config::{self, Body, Check, Command, Config, Globs, Logic, Scenario, TestsOf};
+use crate::config::{self, Body, Check, Command, Config, Evident, Globs, Logic, Scenario, TestsOf};
 use crate::guest::Limits;
 use crate::model::{
     Capability, CapabilityName, Change, ChangeKind, CheckId, CheckInfo, CheckKind, Context, Deselected, Digest,
@@ -39,6 +39,8 @@ pub struct Plan {
     pub fail_on: Severity,
     /// The budget of the whole run.
     pub timeout: Option<Duration>,
+    /// How old a record that commands are part of may be to answer for another run.
+    pub max_age: Duration,
     /// Whether only what something changed for since the base is to run.
     pub changed_only: bool,
     /// Why nothing runs, where a person declared so.
@@ -90,6 +92,10 @@ pub enum Work {
         passed: Passed,
         /// Exit codes that mean that something is missing here.
         gap_exit: Vec<u8>,
+        /// Whether it runs in a copy of the subject.
+        isolate: bool,
+        /// What its evidence rests on beside the subject.
+        evidence: Evident,
     },
     /// Calls a pack.
     Logic {
@@ -251,6 +257,7 @@ pub fn plan(
         jobs: request.jobs.unwrap_or(scenario.jobs),
         fail_on: scenario.fail_on,
         timeout: scenario.timeout,
+        max_age: scenario.max_age,
         changed_only: request.changed,
         not_applicable: request.not_applicable.clone(),
         units: units.collect(),
@@ -393,6 +400,19 @@ fn command_unit(
     for name in command.tests.iter().flat_map(TestsOf::names) {
         encoder.text(&name);
     }
+    encoder.integer(command.isolate.into()).integer(command.evidence.fingerprint.len() as u64);
+    for argv in &command.evidence.fingerprint {
+        encoder.integer(argv.len() as u64);
+        for argument in argv {
+            encoder.text(argument);
+        }
+    }
+    match &command.evidence.ambient {
+        Some(globs) => encode_globs(encoder.integer(1), globs),
+        None => {
+            encoder.integer(0);
+        }
+    }
     encoder.integer(needs.len() as u64);
     for (name, probe) in &needs {
         probe.encode(encoder.text(name.as_str()));
@@ -424,6 +444,8 @@ fn command_unit(
             files: files.map(|files| names(files, &command.tests, snapshot)),
             dark,
             gap_exit: command.gap_exit.clone(),
+            isolate: command.isolate,
+            evidence: command.evidence.clone(),
         },
     }
 }

@@ -2,8 +2,8 @@
 
 use super::{escape, without_codes};
 use crate::model::{
-    CheckOutcome, Deselected, ErrorKind, Event, Exit, Finding, Reaped, Record, RecordRow, Remark, Row, RunId,
-    RunOutcome, Severity, SkipReason, Stopping,
+    CheckOutcome, Deselected, ErrorKind, Event, Exit, Finding, Reaped, Record, RecordRow, Remark, Reuse, Row, RunId,
+    RunOutcome, Severity, SkipReason, Stopping, Withheld, spoken as spoken_seconds,
 };
 use anstyle::{AnsiColor, Style as Ansi};
 use std::fmt::Write as _;
@@ -60,6 +60,7 @@ impl Human {
             | Event::Running { .. }
             | Event::Stopping { .. }
             | Event::CheckEnded { .. } => String::new(),
+            Event::RunReused { run, reuse } => self.reused(run, reuse),
             Event::CheckFinished { row, record } => self.check(row, record),
             Event::RunFinished { record, .. } => self.tails(record, tail) + &self.closing(record),
         }
@@ -73,6 +74,7 @@ impl Human {
             | Event::CheckStarted { .. }
             | Event::CheckEnded { .. }
             | Event::CheckFinished { .. }
+            | Event::RunReused { .. }
             | Event::RunFinished { .. } => return None,
             Event::CheckOutput { id, text: output, skipped } => {
                 if *skipped > 0 {
@@ -219,6 +221,37 @@ impl Human {
         format!("{place}{fill}  {rule}  {known}{severity}{}", escape(&finding.message))
     }
 
+    /// That a record answers, where it is from, and how to have it otherwise.
+    fn reused(&self, run: &RunId, reuse: &Reuse) -> String {
+        let mut text = String::new();
+        let bold = |text: &str| self.paint(Ansi::new().bold(), text);
+        let _ = writeln!(
+            text,
+            "{}: nothing was run, since run {run} has the same identity and is {} old",
+            bold("reused"),
+            spoken_seconds(reuse.age_s)
+        );
+        let here = if reuse.here { ", which is here" } else { "" };
+        let _ = writeln!(
+            text,
+            "Produced at: {} on {}{here}, {}",
+            escape(&reuse.tree),
+            escape(&reuse.host),
+            escape(&reuse.started)
+        );
+        let _ = writeln!(text, "Shared record: {}", escape(&reuse.shared_record));
+        if !reuse.failures.is_empty() {
+            let runs: Vec<&str> = reuse.failures.iter().map(RunId::as_str).collect();
+            let _ = writeln!(text, "the same failed before: {}", runs.join(", "));
+        }
+        let _ = if reuse.failed {
+            writeln!(text, "help: pass --retry-failed to try it again")
+        } else {
+            writeln!(text, "help: pass --fresh to run it all the same")
+        };
+        text
+    }
+
     /// The last line of a run: outcome, counts, time, digest, and what to do next.
     fn closing(&self, record: &Record) -> String {
         let verdict = &record.verdict;
@@ -294,6 +327,22 @@ impl Human {
             let base = verdict.subject.base.as_deref().map(|base| format!(" since {base}")).unwrap_or_default();
             let _ = writeln!(text, "changed only: this is about what changed{base}, and says nothing of the rest");
         }
+        // Where nobody could expect it to answer for another run, why it does not is no news.
+        let expected = !record.withheld.iter().any(is_plain);
+        if expected && !record.touched.is_empty() {
+            let _ = writeln!(
+                text,
+                "these were written while the run went on, and are as they were, so it answers for no other run:"
+            );
+            text.push_str(&some(record.touched.iter().map(|path| escape(path)), record.unnamed.touched));
+            let _ = writeln!(
+                text,
+                "help: have commands write where git ignores it, or set `isolate = true` for the one that writes"
+            );
+        }
+        for withheld in record.withheld.iter().filter(|withheld| expected && !matches!(withheld, Withheld::Touched)) {
+            let _ = writeln!(text, "it answers for no other run: {}", escape(&withheld.to_string()));
+        }
         if let Some(version) = record.spec_version {
             let _ = writeln!(text, "held against the specification: {version}");
         }
@@ -305,6 +354,24 @@ impl Human {
             record.run,
         );
         text
+    }
+}
+
+/// Whether it goes without saying that a record answers for no other run.
+fn is_plain(withheld: &Withheld) -> bool {
+    match withheld {
+        Withheld::Scoped
+        | Withheld::NotApplicable
+        | Withheld::Dirty
+        | Withheld::NoCommit
+        | Withheld::Outcome { .. } => true,
+        Withheld::Touched
+        | Withheld::Open
+        | Withheld::Gap { .. }
+        | Withheld::Inherits { .. }
+        | Withheld::Unidentified { .. }
+        | Withheld::NoKey
+        | Withheld::Quarantine => false,
     }
 }
 

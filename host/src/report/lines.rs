@@ -27,7 +27,8 @@ pub fn line(event: &Event, at_ms: Option<u64>) -> Result<Value, CanonicalError> 
         | Event::Running { .. }
         | Event::Stopping { .. }
         | Event::CheckEnded { .. }
-        | Event::CheckFinished { .. } => {}
+        | Event::CheckFinished { .. }
+        | Event::RunReused { .. } => {}
     }
     Ok(line)
 }

@@ -1,9 +1,11 @@
 //! Command checks: a process for each call, what became of it, and its output in a file.
 
-use super::{Done, Runner, Stopped, results};
+use super::isolate::{Copy, NoCopy};
+use super::{Done, Runner, Stopped, Surroundings, results};
 use crate::model::{CheckOutcome, ErrorKind, Exit, Reaped};
 use crate::native::{self, Ending, Environment, Job, RESULT_VARIABLE, ResultFile};
 use crate::plan::{Unit, Work};
+use crate::subject::Over;
 use crate::system::clock;
 use std::time::Duration;
 
@@ -15,7 +17,7 @@ impl Runner<'_> {
         let host = |message: String| {
             (CheckOutcome::Error(ErrorKind::Host), Done { message: Some(message), ..Done::default() })
         };
-        let Work::Command { argv, environment, files, passed, gap_exit, .. } = &unit.work else {
+        let Work::Command { argv, environment, files, passed, gap_exit, isolate, .. } = &unit.work else {
             return host("it is no command".to_owned());
         };
         let files = files.as_deref().unwrap_or_default();
@@ -33,7 +35,11 @@ impl Runner<'_> {
         }
         let own = unit.timeout.map(|timeout| clock::now() + timeout);
         let deadline = [own, self.shared.deadline].into_iter().flatten().min();
-        let folder = &self.shared.around.workspace.root;
+        let copy = match isolate.then(|| self.copy()).transpose() {
+            Ok(copy) => copy,
+            Err(error) => return self.without(error),
+        };
+        let folder = copy.as_ref().map_or_else(|| self.shared.around.workspace.root.clone(), Copy::path);
         let list = match self.listed(unit, argv, files) {
             Ok(list) => list,
             Err(error) => return host(format!("cannot write the list of its files: {error}")),
@@ -52,7 +58,7 @@ impl Runner<'_> {
             };
             let mut environment = environment.clone();
             environment.insert(RESULT_VARIABLE.into(), result.path().into());
-            let job = Job { argv: &argv, folder, environment: &environment, log, deadline, grace: GRACE };
+            let job = Job { argv: &argv, folder: &folder, environment: &environment, log, deadline, grace: GRACE };
             let ended = native::run(job, self.shared.around.supervisor, &self.stops.0, &self.stops.1);
             ending = ended.0;
             reaped = reaped.and(ended.1);
@@ -104,6 +110,36 @@ impl Runner<'_> {
                 };
                 done.message = Some(not_started(&argv[0], environment, &error));
                 CheckOutcome::Error(kind)
+            }
+        };
+        (outcome, done)
+    }
+
+    /// A private copy of the subject.
+    fn copy(&self) -> Result<Copy, NoCopy> {
+        let Surroundings { snapshot, workspace, .. } = self.shared.around;
+        Copy::make(snapshot, &self.shared.sources, &workspace.patience)
+    }
+
+    /// What becomes of a check that has no copy to run in.
+    fn without(&mut self, error: NoCopy) -> (CheckOutcome, Done) {
+        let mut done = Done::default();
+        let outcome = match error {
+            NoCopy::Moved(path) => {
+                done.message = Some(format!("`{path}` changed before it could be copied"));
+                CheckOutcome::Error(ErrorKind::Moved)
+            }
+            NoCopy::Failed(why) => {
+                done.message = Some(format!("what it runs in cannot be copied: {why}"));
+                CheckOutcome::Error(ErrorKind::Host)
+            }
+            NoCopy::Stopped if self.shared.around.workspace.patience.over() == Some(Over::Stopped) => {
+                self.stopped = Some(Stopped::Signal);
+                CheckOutcome::Interrupted
+            }
+            NoCopy::Stopped => {
+                self.out_of_budget(&mut done);
+                CheckOutcome::TimedOut
             }
         };
         (outcome, done)

@@ -7,6 +7,7 @@
 mod baseline;
 mod command;
 mod dispatcher;
+mod isolate;
 mod known;
 mod logic;
 mod mounts;
@@ -21,14 +22,14 @@ pub use sources::Sources;
 
 use crate::guest::Pack;
 use crate::model::{
-    CheckInfo, CheckKind, CheckOutcome, Class, Coverage, Digest, ErrorKind, Event, Exit, NamedBase, PackName, Passed,
-    Reaped, Record, RecordRow, Row, RunId, RunOutcome, Secrets, Seen, Severity, SkipReason, Spec, Stopping, Subject,
-    Unnamed, UsedPack, VERDICT_SCHEMA, Verdict,
+    Because, CheckInfo, CheckKind, CheckOutcome, Class, Coverage, Digest, ErrorKind, Event, Exit, NamedBase, PackName,
+    Passed, Reaped, Record, RecordRow, Row, RunId, RunOutcome, Secrets, Seen, Severity, SkipReason, Spec, Stopping,
+    Subject, Unnamed, UsedPack, VERDICT_SCHEMA, Verdict,
 };
 use crate::native::{Probes, Stop, Supervisor};
 use crate::plan::{Base, Dark, Plan, Unit, Work};
 use crate::store::Logs;
-use crate::subject::{Over, Snapshot, SnapshotError, Specification, Workspace};
+use crate::subject::{Over, Snapshot, SnapshotError, Specification, Watch, Workspace};
 use dispatcher::dispatch;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -70,6 +71,12 @@ pub struct Surroundings<'a> {
     pub staged: bool,
     /// Whether output is told as it comes.
     pub live: bool,
+    /// The digest of the run's identity, where that is known.
+    pub identity: Option<Digest>,
+    /// Why no record answers in its place.
+    pub because: Vec<Because>,
+    /// Whose word it is, where it is not this user's alone.
+    pub trust: Option<String>,
     /// When it all began, with looking at the tree: RFC 3339, UTC, milliseconds.
     pub started: String,
     /// The same, to measure from.
@@ -100,11 +107,13 @@ pub fn execute(
         scenario: plan.scenario.clone(),
         checks: plan.units.iter().map(|unit| unit.id.clone()).collect(),
     });
+    let looked_after = commands(plan) && !around.snapshot.revision;
+    let watch = looked_after.then(|| Watch::start(around.workspace, around.snapshot));
     let (done, mut stopped) = dispatch(plan, &shared, stops, sink);
     let (rows, records): (Vec<Row>, Vec<RecordRow>) = done.into_iter().unzip();
     // Nothing is written to any of them any more, and they get on disk while the tree is looked at.
     around.logs.combine(records.iter().filter_map(|row| Some((&row.id, row.log.as_ref()?))));
-    let moved = moved(plan, &shared, &mut stopped)?;
+    let (moved, touched) = moved(&shared, watch, &mut stopped)?;
     let mut outcome = RunOutcome::of(&rows);
     if plan.not_applicable.is_some() {
         outcome = RunOutcome::NotApplicable;
@@ -117,7 +126,8 @@ pub fn execute(
     if !moved.is_empty() {
         outcome = outcome.min(RunOutcome::Stale);
     }
-    let closing = Closing { rows, records, outcome, moved, whole: stopped.is_none(), duration: clock.elapsed() };
+    let closing =
+        Closing { rows, records, outcome, moved, touched, whole: stopped.is_none(), duration: clock.elapsed() };
     Ok(record(plan, around, closing))
 }
 
@@ -129,7 +139,8 @@ pub fn begun(plan: &Plan, around: &Surroundings<'_>) -> Record {
     };
     let (rows, records) = plan.units.iter().map(row).unzip();
     let outcome = RunOutcome::Interrupted;
-    let closing = Closing { rows, records, outcome, moved: Vec::new(), whole: false, duration: Duration::ZERO };
+    let (moved, touched) = (Vec::new(), Vec::new());
+    let closing = Closing { rows, records, outcome, moved, touched, whole: false, duration: Duration::ZERO };
     Record { abandoned: true, ..record(plan, around, closing) }
 }
 
@@ -139,13 +150,14 @@ struct Closing {
     records: Vec<RecordRow>,
     outcome: RunOutcome,
     moved: Vec<String>,
+    touched: Vec<String>,
     /// Whether neither a signal nor the budget ended it.
     whole: bool,
     duration: Duration,
 }
 
 fn record(plan: &Plan, around: &Surroundings<'_>, closing: Closing) -> Record {
-    let Closing { rows, records, outcome, mut moved, whole, duration } = closing;
+    let Closing { rows, records, outcome, mut moved, mut touched, whole, duration } = closing;
     let verdict = Verdict {
         schema: VERDICT_SCHEMA.to_owned(),
         subject: Subject {
@@ -164,6 +176,7 @@ fn record(plan: &Plan, around: &Surroundings<'_>, closing: Closing) -> Record {
         rows,
     };
     let mut unnamed = Unnamed::default();
+    cut(&mut touched, &mut unnamed.touched);
     let (mut open, mut hidden) = (around.snapshot.open(), around.snapshot.hidden());
     let mut unproven = around.snapshot.unproven.clone();
     let conceal = |text: &mut String| *text = around.secrets.conceal(text);
@@ -198,30 +211,49 @@ fn record(plan: &Plan, around: &Surroundings<'_>, closing: Closing) -> Record {
         open,
         unproven,
         moved,
+        touched,
         hidden,
         unnamed,
         packs: around.packs.iter().map(|(name, pack)| used(name, pack)).collect(),
         capabilities,
         jobs: Some(plan.jobs).filter(|jobs| *jobs > 1),
         abandoned: false,
+        identity: around.identity,
+        // Said when all is known.
+        withheld: Vec::new(),
+        because: around.because.clone(),
+        trust: around.trust.clone(),
         engine: around.engine.clone(),
         rows: records,
     }
 }
 
-/// What moved under the run. Where no command ran, every byte that was used was checked against the digest that
-/// the verdict names, and a look is not needed.
-fn moved(plan: &Plan, shared: &Shared<'_>, stopped: &mut Option<Stopped>) -> Result<Vec<String>, SnapshotError> {
+/// Whether commands are to run in the tree itself. Those in a copy see what was verified, whatever becomes of the tree.
+fn commands(plan: &Plan) -> bool {
+    plan.units.iter().any(|unit| matches!(unit.work, Work::Command { isolate: false, .. }))
+}
+
+/// What moved under the run, and what was written though it is what it was. Where no command ran (nothing is watched then),
+/// every byte that was used was checked against the digest that the verdict names, and a look is not needed.
+fn moved(
+    shared: &Shared<'_>,
+    watch: Option<Watch>,
+    stopped: &mut Option<Stopped>,
+) -> Result<(Vec<String>, Vec<String>), SnapshotError> {
     let Surroundings { snapshot, workspace, .. } = shared.around;
     let mut moved = shared.sources.moved();
-    let commands = plan.units.iter().any(|unit| matches!(unit.work, Work::Command { .. }));
+    let mut touched = Vec::new();
     if workspace.patience.over() == Some(Over::Stopped) {
         *stopped = Some(Stopped::Signal);
     }
     // A run that was stopped is no verdict on anything, whatever moved.
-    if commands && !snapshot.revision && stopped.is_none() {
+    if let (Some(watch), true) = (watch, stopped.is_none()) {
         match (workspace.snapshot(Some(snapshot)), workspace.patience.over()) {
-            (Ok(later), _) => moved.extend(snapshot.moved(&later)),
+            (Ok(later), _) => {
+                let happened = watch.end(workspace, snapshot, &later);
+                moved.extend(snapshot.moved(&later).into_iter().chain(happened.moved));
+                touched.extend(snapshot.touched(&later).into_iter().chain(happened.touched));
+            }
             (Err(_), Some(Over::Stopped)) => *stopped = Some(Stopped::Signal),
             (Err(_), Some(Over::Late)) => *stopped = Some(Stopped::Budget),
             // Nothing is left of what was verified.
@@ -233,7 +265,10 @@ fn moved(plan: &Plan, shared: &Shared<'_>, stopped: &mut Option<Stopped>) -> Res
     moved.dedup();
     // A command can make a file of any name.
     moved = moved.iter().map(|path| shared.secrets.conceal(path)).collect();
-    Ok(moved)
+    touched.sort();
+    touched.dedup();
+    touched = touched.iter().map(|path| shared.secrets.conceal(path)).collect();
+    Ok((moved, touched))
 }
 
 /// Shortens a list to what a record names, and says how many more there are.

@@ -3,6 +3,7 @@
 use super::aside::set_aside;
 use super::copy::copy;
 use super::error::{PATIENCE, StoreError, explain};
+use super::evidence::{self, Sealing};
 use super::journal::Journal;
 use super::logs;
 use super::place::State;
@@ -86,6 +87,8 @@ pub struct Store<'n> {
     aside: Option<PathBuf>,
     /// The version of one that is newer than this program.
     newer: Option<u32>,
+    /// The version of one that is not.
+    version: u32,
     /// Says that somebody else is waited for.
     waiting: &'n dyn Fn(),
     /// Holds what is read in its place. The connection comes first, so that it is closed before this goes.
@@ -145,6 +148,7 @@ impl<'n> Store<'n> {
         if found < SCHEMA {
             store.migrate()?;
         }
+        store.version = SCHEMA;
         store.id = state.database_id();
         Ok(store)
     }
@@ -180,7 +184,7 @@ impl<'n> Store<'n> {
             // An empty file is a database that nothing was written to yet.
             Kin::Empty => return Ok(None),
             // What is not in an older one yet is not asked for.
-            Kin::Ours(_) => {}
+            Kin::Ours(found) => store.version = found,
             Kin::Newer(found) => store.newer = Some(found),
             Kin::Foreign => return Err(StoreError::Foreign(store.path)),
         }
@@ -191,7 +195,7 @@ impl<'n> Store<'n> {
         let path = state.database()?;
         let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
         let connection = Connection::open_with_flags(&path, flags).map_err(|error| explain(&path, error))?;
-        let store = Self { connection, path, id: None, aside: None, newer: None, waiting, _copy: None };
+        let store = Self { connection, path, id: None, aside: None, newer: None, version: 0, waiting, _copy: None };
         store.attempt(|connection| {
             connection.busy_timeout(UNTOLD)?;
             // A database that somebody prepared must not run code of its own through ours.
@@ -207,7 +211,7 @@ impl<'n> Store<'n> {
     }
 
     /// Tries until nobody else is at it, or patience ends. An action that is busy has changed nothing.
-    fn attempt<T>(&self, action: impl Fn(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
+    pub(super) fn attempt<T>(&self, action: impl Fn(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
         let clock = Instant::now();
         loop {
             let error = match action(&self.connection) {
@@ -251,6 +255,16 @@ impl<'n> Store<'n> {
         self.aside.as_deref()
     }
 
+    /// The version of its schema; 0 of a newer one.
+    pub(super) fn schema_version(&self) -> u32 {
+        self.version
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Whether it was written by a newer Probity, so that there may be more in it than is shown.
     pub fn is_newer(&self) -> bool {
         self.newer.is_some()
@@ -262,8 +276,9 @@ impl<'n> Store<'n> {
     }
 
     /// Records a run: all of it, in one transaction, and what is not kept any longer goes with it. Then its logs go.
-    pub fn record(&self, state: &State, record: &Record) -> Result<(), StoreError> {
-        for run in self.insert(record, logs::size(state, record.run.as_str()))? {
+    /// With a sealing, the record is evidence.
+    pub fn record(&self, state: &State, record: &Record, sealing: Option<Sealing<'_>>) -> Result<(), StoreError> {
+        for run in self.insert(record, sealing, logs::size(state, record.run.as_str()))? {
             // What stays is found as left over.
             if let Err(error) = logs::remove(state, &run.run) {
                 tracing::debug!(run = run.run, %error, "logs cannot be removed");
@@ -277,7 +292,7 @@ impl<'n> Store<'n> {
         if self.has(record.run.as_str())? {
             return Ok(());
         }
-        match self.record(state, record) {
+        match self.record(state, record, None) {
             // Two may do so at once: the second finds the name taken, which is what it wanted.
             Err(StoreError::Sqlite { source, .. })
                 if source.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) =>
@@ -293,7 +308,7 @@ impl<'n> Store<'n> {
         self.attempt(|connection| connection.prepare("SELECT 1 FROM run WHERE id = ?1")?.exists([run]))
     }
 
-    fn insert(&self, record: &Record, log_bytes: u64) -> Result<Vec<Gone>, StoreError> {
+    fn insert(&self, record: &Record, sealing: Option<Sealing<'_>>, log_bytes: u64) -> Result<Vec<Gone>, StoreError> {
         let bytes = to_canonical(record)?;
         let digest = record.digest()?.to_string();
         let gone = self.attempt(|connection| {
@@ -321,8 +336,9 @@ impl<'n> Store<'n> {
                     i64::try_from(log_bytes).unwrap_or(i64::MAX),
                 ],
             )?;
+            let sealed = sealing.map_or(Ok(1), |sealing| evidence::insert(&transaction, record, sealing))?;
             // A table that somebody else made may swallow rows.
-            if inserted != 2 {
+            if inserted + sealed != 3 {
                 return Ok(None);
             }
             let gone = expire(&transaction)?;
@@ -348,7 +364,7 @@ impl<'n> Store<'n> {
     }
 
     /// The names of all runs, the oldest first.
-    pub(super) fn names(&self) -> Result<Vec<String>, StoreError> {
+    pub fn names(&self) -> Result<Vec<String>, StoreError> {
         self.attempt(|connection| {
             connection.prepare("SELECT id FROM run ORDER BY seq")?.query_map([], |row| row.get(0))?.collect()
         })
@@ -489,6 +505,7 @@ fn expire(transaction: &Transaction<'_>) -> rusqlite::Result<Vec<Gone>> {
     for (seq, _) in &gone {
         transaction.execute("DELETE FROM run WHERE seq = ?1", [seq])?;
         transaction.execute("DELETE FROM kept WHERE seq = ?1", [seq])?;
+        transaction.execute("DELETE FROM evidence WHERE seq = ?1", [seq])?;
     }
     Ok(gone.into_iter().filter_map(|(_, gone)| gone).collect())
 }

@@ -6,7 +6,7 @@
 
 use super::begun::{Begun, Label};
 use super::place::{PlaceError, State};
-use crate::model::Record;
+use crate::model::{Digest, Record};
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use rustix::io::Errno;
 use std::fs::File;
@@ -51,10 +51,19 @@ pub enum Tried {
 impl TreeLock {
     /// The lock of the tree at `root`.
     pub fn of(state: &State, root: &Path) -> Result<Self, PlaceError> {
-        let name = format!("{PREFIX}{}", &blake3::hash(root.as_os_str().as_bytes()).to_hex()[..16]);
+        Self::named(state, &format!("{PREFIX}{}", &blake3::hash(root.as_os_str().as_bytes()).to_hex()[..16]))
+    }
+
+    /// The lock of an identity: whoever has it finds out what the answer is, in whichever worktree. There are so few that
+    /// their files may stay; two that share one wait for each other without need.
+    pub fn of_identity(state: &State, identity: &Digest) -> Result<Self, PlaceError> {
+        Self::named(state, &format!("flight-{:02x}", identity.as_bytes()[0]))
+    }
+
+    fn named(state: &State, name: &str) -> Result<Self, PlaceError> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(state.folder(), &name, flags, Mode::RUSR | Mode::WUSR);
-        let path = || state.path().join(&name);
+        let file = rustix::fs::openat(state.folder(), name, flags, Mode::RUSR | Mode::WUSR);
+        let path = || state.path().join(name);
         let file = File::from(file.map_err(|error| match error {
             Errno::LOOP | Errno::ISDIR | Errno::NXIO => PlaceError::NotAFile(path()),
             error => PlaceError::Make { path: path(), source: error.into() },

@@ -23,6 +23,28 @@ const MAX_FILES: usize = 32;
 
 const PREFIX: &str = "tree-";
 
+/// What is known of files outside of trees, one for each state folder.
+#[derive(Debug)]
+pub struct FileMemory(TreeMemory);
+
+impl FileMemory {
+    /// Kept in the state folder `state`, which may not be there yet.
+    pub fn new(state: PathBuf, key: &[u8; 32]) -> Self {
+        let seal = blake3::Hasher::new_keyed(&blake3::derive_key("probity 2026-12-03 memory of files v1", key));
+        Self(TreeMemory { state, name: "files".to_owned(), seal })
+    }
+
+    /// What was kept last. None if there is nothing that can be believed.
+    pub fn recall(&self) -> Option<Vec<u8>> {
+        self.0.recall()
+    }
+
+    /// Keeps these bytes, if that can be done.
+    pub fn keep(&self, contents: &[u8]) {
+        self.0.keep(contents);
+    }
+}
+
 /// The memory of one tree.
 #[derive(Debug)]
 pub struct TreeMemory {

@@ -4,7 +4,7 @@
 use rusqlite::Connection;
 
 /// The version of the schema.
-pub(super) const SCHEMA: u32 = 2;
+pub(super) const SCHEMA: u32 = 3;
 
 /// Each step takes the schema from the version of its index to the next one. Steps are only ever added.
 pub(super) const MIGRATIONS: [&str; SCHEMA as usize] = [
@@ -33,6 +33,15 @@ pub(super) const MIGRATIONS: [&str; SCHEMA as usize] = [
         log_bytes INTEGER NOT NULL
     ) STRICT;
     INSERT INTO kept SELECT seq, started, scenario, verdict_digest IS NOT NULL, 0, 0 FROM run;
+",
+    // What makes a record evidence. Those of before this was kept answer for nothing.
+    "
+    CREATE TABLE evidence (
+        seq INTEGER PRIMARY KEY,
+        identity TEXT NOT NULL,
+        preimage BLOB NOT NULL,
+        seal BLOB NOT NULL
+    ) STRICT;
 ",
 ];
 
@@ -80,6 +89,7 @@ fn ours(version: u32) -> rusqlite::Result<Vec<String>> {
         return Ok(vec![
             format!("index run_verdict {}", table(0, "run_verdict")),
             "index sqlite_autoindex_run_1 ".to_owned(),
+            format!("table evidence {}", table(2, "evidence")),
             format!("table kept {}", table(1, "kept")),
             format!("table run {}", table(0, "run")),
         ]);

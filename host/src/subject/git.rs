@@ -429,6 +429,19 @@ impl Repository {
         }
         parse_attributes(&answer.stdout, paths).map_err(|message| GitError::Answer { command, message })
     }
+
+    /// Which of these paths, relative to the top, would be ignored; those of folders end with a slash. They need not be
+    /// there. Files with patterns are read, and nothing is run.
+    pub(super) fn ignored(&self, paths: &[Vec<u8>]) -> Result<BTreeSet<Vec<u8>>, GitError> {
+        let command = "check-ignore";
+        let input = paths.iter().flat_map(|path| [path.as_slice(), b"\0"]).collect::<Vec<_>>().concat();
+        let answer = call_with(self.place(), command, &["-z", "--stdin"], &input)?;
+        // It says so in this way too where none is.
+        if !answer.success && !answer.stderr.is_empty() {
+            return Err(refusal(&self.top, command, &answer));
+        }
+        Ok(answer.stdout.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(<[u8]>::to_vec).collect())
+    }
 }
 
 /// The program that is used for repositories around `folder`, and what it says is its version.

@@ -25,6 +25,7 @@ mod revision;
 mod snapshot;
 mod specification;
 mod trees;
+mod watch;
 
 pub use changes::Changes;
 pub use entry::{Entry, Kind};
@@ -38,6 +39,7 @@ pub use pieces::Pieces;
 pub use revision::{Objects, Revision, kind_of_mode};
 pub use snapshot::{Snapshot, Workspace};
 pub use specification::{Specification, spec_digest};
+pub use watch::{Happened, Watch};
 
 #[cfg(test)]
 mod unchanged;

@@ -298,6 +298,21 @@ impl Snapshot {
         self.entries.iter().filter_map(one).collect()
     }
 
+    /// The paths that another snapshot of the folder, taken later with this one at hand, has as they were although they were
+    /// written: to the same, or to something else and back. Sorted.
+    pub fn touched(&self, later: &Self) -> Vec<String> {
+        let touched = later.entries.iter().filter(|after| {
+            let before = self.entries.binary_search_by(|entry| entry.path.cmp(&after.path)).ok();
+            before.map(|at| &self.entries[at]).is_some_and(|before| {
+                !Arc::ptr_eq(before, after)
+                    && before.digest == after.digest
+                    && before.kind == after.kind
+                    && before.stat != after.stat
+            })
+        });
+        touched.map(|entry| String::from_utf8_lossy(&entry.path).into_owned()).collect()
+    }
+
     /// The paths that differ between two snapshots of one folder, sorted.
     pub fn moved(&self, later: &Self) -> Vec<String> {
         let same = |a: &Entry, b: &Entry| a.kind == b.kind && a.digest == b.digest && a.tracked == b.tracked;

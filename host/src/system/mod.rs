@@ -41,11 +41,42 @@ pub fn compiled_folder() -> Option<PathBuf> {
     Some(cache_folder()?.join("compiled"))
 }
 
+/// The variable that a key may come from where there is no home that lasts, as in CI. No command sees it.
+pub const KEY_VARIABLE: &str = "PROBITY_KEY";
+
+/// The variable that says whose word a run is: `ci:NAME`, or `quarantine` where strangers decide what runs.
+pub const TRUST_VARIABLE: &str = "PROBITY_TRUST";
+
+/// Where this user's key is, and what the user disowned: `$XDG_STATE_HOME/probity`, else `$HOME/.local/state/probity`. None
+/// where neither variable names an absolute path.
+pub fn user_state() -> Option<PathBuf> {
+    let named = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    Some(named("XDG_STATE_HOME").or_else(|| Some(named("HOME")?.join(".local/state")))?.join("probity"))
+}
+
+/// What [`TRUST_VARIABLE`] says, unless that is what holds without it.
+pub fn trust_class() -> Option<String> {
+    std::env::var(TRUST_VARIABLE).ok().filter(|class| !class.is_empty() && class != "local")
+}
+
+/// A key: 64 hexadecimal digits.
+pub fn parse_key(text: &str) -> Option<[u8; 32]> {
+    let digits = text.trim().as_bytes();
+    let (pairs, []) = digits.as_chunks::<2>() else { return None };
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let bytes: Option<Vec<u8>> = pairs.iter().map(|[high, low]| Some(digit(*high)? << 4 | digit(*low)?)).collect();
+    bytes?.try_into().ok()
+}
+
 /// This user's key for what nobody else may make: 32 random bytes in `$XDG_STATE_HOME/probity/key`, else in
 /// `$HOME/.local/state/probity/key`, made on first use. None where it cannot be kept, or where others could read it.
+///
+/// Where [`KEY_VARIABLE`] is set, it is that; none where that says no key.
 pub fn key() -> Option<[u8; 32]> {
-    let named = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let folder = named("XDG_STATE_HOME").or_else(|| Some(named("HOME")?.join(".local/state")))?.join("probity");
+    if let Some(said) = std::env::var_os(KEY_VARIABLE) {
+        return said.to_str().and_then(parse_key);
+    }
+    let folder = user_state()?;
     read_key(&folder).or_else(|| {
         let mut bytes = [0; 32];
         getrandom::fill(&mut bytes).ok()?;

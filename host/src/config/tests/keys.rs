@@ -71,7 +71,7 @@ fail_fast = true
     9 | fail-fast = true
       | ^^^^^^^^^ not a key of `[checks.NAME]`
       |
-      = help: the keys of `[checks.NAME]` are `command`, `use`, `after`, `parallel`, `needs`, `timeout`, `blocking`, `env`, `pass-env`, `inherit-env`, `secrets`, `gap-exit`, `files`, `allow-empty`, `when`, `tests`, `severities`, `baseline`, `config` and `limits`
+      = help: the keys of `[checks.NAME]` are `command`, `use`, `after`, `parallel`, `needs`, `timeout`, `blocking`, `env`, `pass-env`, `inherit-env`, `secrets`, `gap-exit`, `fingerprint`, `ambient`, `isolate`, `files`, `allow-empty`, `when`, `tests`, `severities`, `baseline`, `config` and `limits`
 
     error: scenario `s` has no checks
       --> probity.toml:10:12

@@ -1,7 +1,7 @@
 //! What correct files mean.
 
 use super::{good, messages, titles};
-use crate::config::{Body, Check, Command, Config, Globs, Limits, Logic, PackSource};
+use crate::config::{Body, Check, Command, Config, Evident, Globs, Limits, Logic, PackSource};
 use crate::model::Mount;
 use serde_json::json;
 use std::time::Duration;
@@ -53,6 +53,8 @@ fn the_short_form_is_a_scenario() {
         secrets: Vec::new(),
         gap_exit: Vec::new(),
         inherit_env: true,
+        isolate: false,
+        evidence: Evident { short_form: true, ..Evident::default() },
     };
     assert_eq!(command(first), &expected);
     assert_eq!(config.scenarios.len(), 1);

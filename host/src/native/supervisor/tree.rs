@@ -160,8 +160,16 @@ mod tests {
         std::io::Read::read_exact(shell.stdout.as_mut().unwrap(), &mut [0; 6]).unwrap();
         let pid = Pid::from_child(&shell);
         let me = rustix::process::getpid();
-        let found = below(pid, &BTreeSet::new());
-        assert!(found.iter().any(|process| process.name == b"sleep"), "{found:?}");
+        // A process that was just made has its parent's name until it has become the program.
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        let found = loop {
+            let found = below(pid, &BTreeSet::new());
+            if found.iter().any(|process| process.name == b"sleep") {
+                break found;
+            }
+            assert!(std::time::Instant::now() < until, "{found:?}");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        };
         assert!(below(me, &BTreeSet::new()).iter().any(|process| process.name == b"sleep"));
         assert!(
             !below(me, &BTreeSet::from([pid.as_raw_pid()])).iter().any(|process| process.parent == pid.as_raw_pid())
@@ -169,7 +177,6 @@ mod tests {
         signal_all(pid, &BTreeSet::new(), Signal::KILL, |_| true);
         shell.wait().unwrap();
         // Only the end of a child is waited for; the others have been killed too, and take a moment to be gone.
-        let until = std::time::Instant::now() + std::time::Duration::from_secs(10);
         while !found.iter().all(|process| read(process.pid).is_none_or(|now| now.gone || !now.is(process))) {
             assert!(std::time::Instant::now() < until, "{found:?}");
             std::thread::sleep(std::time::Duration::from_millis(5));
