@@ -250,6 +250,26 @@ fn nothing_is_left_when_the_supervisor_or_a_keeper_is_killed_and_that_is_an_erro
 }
 
 #[test]
+fn what_is_stopped_of_what_watches_over_commands_does_not_stay() {
+    let project = project(
+        "supervisor=$(cut -d ' ' -f 4 /proc/$PPID/stat)\necho $supervisor $PPID > ../watching\nkill -STOP $supervisor",
+    );
+    project.run(&["verify"]).exits(0);
+    let watching = beside(&project, "watching");
+    eventually("the end of the supervisor", || watching.iter().all(|pid| !alive(pid)));
+
+    let (project, mut child, [host, _, keeper], all) = hanging();
+    signal("STOP", &keeper);
+    signal("KILL", &host);
+    child.wait().unwrap();
+    // Sooner than the supervisor loses its patience with a keeper.
+    let before = std::time::Instant::now();
+    eventually("the end of everything", || all.iter().all(|pid| !alive(pid)));
+    assert!(before.elapsed() < std::time::Duration::from_secs(8), "{:?}", before.elapsed());
+    assert_no_verdict(&project);
+}
+
+#[test]
 fn a_command_that_kills_what_watches_over_it_has_not_passed() {
     let project = project("setsid sh ../straggler &\nwait_for_left\nkill -KILL $PPID\nexit 0");
     let (code, document) = project.verify();

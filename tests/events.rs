@@ -56,6 +56,14 @@ fn the_end_of_what_red_commands_wrote_stands_beside_the_outcome() {
 }
 
 #[test]
+fn of_one_long_line_the_end_is_shown() {
+    let config =
+        "[checks.c]\ncommand = [\"sh\", \"-c\", \"head -c 100000 /dev/zero | tr '\\\\0' x; printf why; exit 1\"]\n";
+    let ran = Project::with(config).run(&["verify"]).exits(1);
+    assert!(ran.stdout.contains("c wrote last:\n") && ran.stdout.contains("xxxwhy\n"), "{}", ran.stdout);
+}
+
+#[test]
 fn a_replay_is_what_was_shown() {
     let project = Project::with(CONFIG);
     for arguments in
@@ -167,6 +175,14 @@ fn a_check_that_takes_long_is_named_with_its_end() {
     let said = told.next().unwrap();
     assert_eq!(said, "interrupted: what runs is asked to end; a second signal ends it at once");
     assert_eq!(child.wait().unwrap().code(), Some(1));
+}
+
+#[test]
+fn what_is_being_ended_is_not_told_to_be_slow() {
+    let config = "[checks.c]\ncommand = [\"sh\", \"-c\", \"trap '' TERM; exec sleep 600\"]\ntimeout = \"200ms\"\n";
+    let ran = Project::with(config).run(&["verify"]).exits(1);
+    assert!(ran.stdout.starts_with("timed_out"), "{}", ran.stdout);
+    assert!(ran.stderr.matches("slow: c").count() <= 1, "{}", ran.stderr);
 }
 
 #[test]

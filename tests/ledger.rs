@@ -3,6 +3,7 @@
 use crate::support::{Project, row};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::process::Command;
 
 const GREEN: &str = "[verify]\ncommands = [[\"true\"]]\n";
 
@@ -73,8 +74,7 @@ fn the_record_names_commit_tree_and_whether_it_was_dirty() {
     ] {
         let project = Project::with(GREEN);
         project.write("a file", "x").committed();
-        let status =
-            std::process::Command::new("sh").args(["-c", change]).current_dir(project.root()).status().unwrap();
+        let status = Command::new("sh").args(["-c", change]).current_dir(project.root()).status().unwrap();
         assert!(status.success());
         assert_eq!(project.verify().1["record"]["dirty"], true, "{what}");
     }
@@ -123,26 +123,32 @@ fn a_changed_record_is_told_from_what_was_recorded() {
     assert!(ran.stderr.contains("was changed after it was written"), "{}", ran.stderr);
 }
 
-#[test]
-fn a_full_disk_is_named_and_nothing_is_called_green() {
-    // A file system of its own, as small as they get; only root may mount one.
-    if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: only root may mount a small file system");
-        return;
-    }
-    let project = Project::with("[verify]\ncommands = [[\"sh\", \"-c\", \"head -c 3000000 /dev/zero\"]]\n");
+/// A project whose state folder is a file system of its own, as small as they get; only root may mount one. None where
+/// that cannot be done.
+fn on_a_small_disk(config: &str) -> Option<Project> {
+    let project = Project::with(config);
     let state = project.path(".probity");
     fs::create_dir(&state).unwrap();
-    let mount =
-        std::process::Command::new("mount").args(["-t", "tmpfs", "-o", "size=1m", "probity-test"]).arg(&state).status();
-    if !mount.is_ok_and(|status| status.success()) {
-        eprintln!("skipped: no file system can be mounted here");
-        return;
+    let mut mount = Command::new("mount");
+    mount.args(["-t", "tmpfs", "-o", "size=1m", "probity-test"]).arg(&state);
+    if !rustix::process::geteuid().is_root() || !mount.status().is_ok_and(|status| status.success()) {
+        eprintln!("skipped: no small file system can be mounted here");
+        return None;
     }
     fs::set_permissions(&state, fs::Permissions::from_mode(0o700)).unwrap();
+    Some(project)
+}
+
+fn unmount(project: &Project) {
+    assert!(Command::new("umount").arg(project.path(".probity")).status().unwrap().success());
+}
+
+#[test]
+fn a_full_disk_is_named_and_nothing_is_called_green() {
+    let config = "[verify]\ncommands = [[\"sh\", \"-c\", \"head -c 3000000 /dev/zero\"]]\n";
+    let Some(project) = on_a_small_disk(config) else { return };
     let ran = project.run(&["verify"]);
-    let unmounted = std::process::Command::new("umount").arg(&state).status().unwrap();
-    assert!(unmounted.success());
+    unmount(&project);
     let ran = ran.exits(1);
     assert!(
         ran.stderr.contains("could not be recorded") || ran.stdout.contains("cannot keep"),
@@ -150,6 +156,21 @@ fn a_full_disk_is_named_and_nothing_is_called_green() {
         ran.stdout,
         ran.stderr
     );
+}
+
+#[test]
+fn a_full_disk_keeps_nobody_from_looking_at_what_is_recorded() {
+    let Some(project) = on_a_small_disk(GREEN) else { return };
+    let first = project.run(&["verify"]);
+    // All of it, to the last page.
+    let _ = fs::write(project.path(".probity/logs/much"), vec![0; 2 << 20]);
+    let (log, show, then) = (project.run(&["log"]), project.run(&["show"]), project.run(&["verify"]));
+    unmount(&project);
+    first.exits(0);
+    assert_eq!(log.exits(0).stdout.lines().count(), 1);
+    show.exits(0);
+    let then = then.exits(1);
+    assert!(then.stderr.contains("no space is left for "), "{}", then.stderr);
 }
 
 #[test]
@@ -177,8 +198,7 @@ fn a_log_that_something_else_took_the_place_of_is_neither_waited_for_nor_believe
             "set -- .probity/logs/*/verify-1.log; {}",
             replace.replace(".probity/logs/*/verify-1.log", "\"$1\"")
         );
-        let status =
-            std::process::Command::new("sh").args(["-c", &replace]).current_dir(project.root()).status().unwrap();
+        let status = Command::new("sh").args(["-c", &replace]).current_dir(project.root()).status().unwrap();
         assert!(status.success());
         let shown = project.run(&["show", "--check", "verify-1", "--log"]).exits(1);
         assert_eq!(shown.stdout, "", "{name}");

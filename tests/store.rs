@@ -547,6 +547,40 @@ fn what_is_kept_of_runs_has_an_end() {
 }
 
 #[test]
+fn what_a_prepared_database_calls_a_run_leads_to_nothing_that_is_removed() {
+    let project = Project::with(GREEN);
+    project.run(&["verify"]).exits(0);
+    let (folder, file) = (project.outside().join("precious"), project.outside().join("file"));
+    fs::create_dir(&folder).unwrap();
+    fs::write(&file, "").unwrap();
+    for (seq, name) in [(-2, "../../../precious"), (-1, file.to_str().unwrap())] {
+        sql(
+            &project,
+            &format!(
+                "INSERT INTO run SELECT {seq}, '{name}', started, scenario, outcome, verdict_digest, record_digest, record
+                     FROM run WHERE seq = 1;
+                 INSERT INTO kept SELECT {seq}, started, scenario, verdict, 1, {} FROM kept WHERE seq = 1;",
+                5u64 << 30
+            ),
+        );
+    }
+    project.run(&["verify"]).exits(0);
+    assert_eq!(listed(&project).len(), 2, "they went");
+    assert!(folder.is_dir() && file.is_file());
+}
+
+#[test]
+fn a_run_that_is_recorded_stays_whatever_is_said_of_others() {
+    let project = Project::with(GREEN);
+    project.run(&["verify"]).exits(0);
+    for by in ["1", "100"] {
+        sql(&project, &format!("UPDATE kept SET seq = seq + {by}, log_bytes = {}", i64::MAX));
+        project.run(&["verify"]).exits(0);
+    }
+    assert_eq!(listed(&project).len(), 3);
+}
+
+#[test]
 fn what_is_not_as_it_was_recorded_is_told_line_by_line() {
     let echo = "[checks.a]\ncommand = [\"echo\", \"one\"]\n";
     type Change<'a> = &'a dyn Fn(&Project, &str);

@@ -112,8 +112,11 @@ pub(super) fn tail(state: &State, run: &RunId, record: &RecordRow) -> Option<Str
     let log = record.log.as_ref()?;
     let bytes = store::read_tail(state, run, &record.id, TAIL_BYTES).ok()?;
     let text = report::without_codes(&String::from_utf8_lossy(&bytes));
-    // Unless it is all there is, it begins in the middle of a line.
-    let lines: Vec<&str> = text.lines().skip(usize::from(log.size > TAIL_BYTES)).collect();
+    let mut lines: Vec<&str> = text.lines().collect();
+    // Unless it is all there is, it begins in the middle of a line, which may be all that it has.
+    if log.size > TAIL_BYTES && lines.len() > 1 {
+        lines.remove(0);
+    }
     let shown = &lines[lines.len().saturating_sub(TAIL_LINES)..];
     if shown.is_empty() {
         return None;

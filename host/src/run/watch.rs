@@ -66,6 +66,10 @@ impl<'a> Watch<'a> {
         while self.slow <= elapsed {
             self.slow = self.slow.saturating_mul(2).max(Duration::from_millis(1));
         }
+        // What is being ended is not slow any more.
+        if self.timeout.is_some_and(|timeout| elapsed >= timeout) {
+            return None;
+        }
         Some(Event::CheckSlow {
             id: self.id.clone(),
             elapsed_ms: super::milliseconds(elapsed),

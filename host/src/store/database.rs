@@ -156,11 +156,12 @@ impl<'n> Store<'n> {
     /// Opens it to look only. None where there is none yet. A newer one is read as far as that goes.
     pub fn read(state: &State, waiting: &'n dyn Fn()) -> Result<Option<Self>, StoreError> {
         match Self::look(state, waiting) {
-            // To read a log ahead takes memory that is shared through a file beside it. Who may not make that reads a copy.
-            Err(StoreError::ReadOnly(path)) => {
+            // To read a log ahead takes memory that is shared through a file beside it. Who cannot make that reads a copy.
+            Err(refused @ (StoreError::ReadOnly(_) | StoreError::Full(_))) => {
+                let path = state.database()?;
                 let copied = copy(state).map_err(|error| {
                     tracing::debug!(%error, "the database cannot be copied");
-                    StoreError::ReadOnly(path.clone())
+                    refused
                 })?;
                 let read =
                     State::at(copied.path()).map_err(StoreError::from).and_then(|copy| Self::look(&copy, waiting));
@@ -313,7 +314,7 @@ impl<'n> Store<'n> {
         let digest = record.digest()?.to_string();
         let gone = self.attempt(|connection| {
             let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
-            let inserted = transaction.execute(
+            let inserted_run = transaction.execute(
                 "INSERT INTO run (id, started, scenario, outcome, verdict_digest, record_digest, record)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
                 params![
@@ -325,7 +326,10 @@ impl<'n> Store<'n> {
                     digest,
                     bytes,
                 ],
-            )? + transaction.execute(
+            )?;
+            // Of no run at all: this one would be taken for older than they are, and would go at once.
+            transaction.execute("DELETE FROM kept WHERE seq >= ?1", [transaction.last_insert_rowid()])?;
+            let inserted = inserted_run + transaction.execute(
                 "INSERT INTO kept (seq, started, scenario, verdict, scoped, log_bytes) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
                 params![
                     transaction.last_insert_rowid(),

@@ -3,6 +3,7 @@
 use super::place::PlaceError;
 use crate::model::CanonicalError;
 use rusqlite::ErrorCode;
+use rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -90,6 +91,10 @@ pub(super) fn explain(path: &Path, error: rusqlite::Error) -> StoreError {
         Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => StoreError::ReadOnly(path),
         Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => StoreError::Damaged(path),
         Some(ErrorCode::DiskFull) => StoreError::Full(path),
+        // Also to read it takes some: for the memory that is shared through a file beside it.
+        _ if error.sqlite_error().is_some_and(|error| error.extended_code == SQLITE_IOERR_SHMSIZE) => {
+            StoreError::Full(path)
+        }
         _ => StoreError::Sqlite { path, source: error },
     }
 }

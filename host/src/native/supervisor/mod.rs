@@ -20,6 +20,7 @@ pub(in crate::native) use frame::{Order, Report};
 use frame::{END, KILL, PAUSE, RESUME};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeMap;
 use std::io::{self, IoSlice, Read as _, Write as _};
 use std::mem::MaybeUninit;
@@ -172,6 +173,8 @@ fn command(program: &Path) -> Command {
 impl Drop for Process {
     fn drop(&mut self) {
         let _ = self.socket.shutdown(Shutdown::Write);
+        // A command may have stopped it: then it would stay, and hear of nothing.
+        let _ = kill_process(Pid::from_child(&self.child), Signal::CONT);
         let _ = self.socket.set_read_timeout(Some(FAREWELL));
         // It says nothing, so this is its end. One that takes longer has something to end that does not, and goes on with
         // that by itself.

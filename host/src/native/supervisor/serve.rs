@@ -10,7 +10,7 @@ use super::tree;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd as _, OwnedFd};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
-use rustix::process::{Signal, WaitOptions, getpid, setsid, wait};
+use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, setsid, wait};
 use signal_hook::SigId;
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use std::collections::BTreeSet;
@@ -97,7 +97,10 @@ impl Supervisor {
                 self.keepers.insert(keeper);
             }
         }
-        // Keepers have seen that too: Probity has the other ends of their sockets.
+        // Keepers have seen that too, Probity has the other ends of their sockets; or see it now, if a command stopped them.
+        for keeper in self.keepers.iter().filter_map(|keeper| Pid::from_raw(*keeper)) {
+            let _ = kill_process(keeper, Signal::CONT);
+        }
         let until = Instant::now() + 2 * KILLED;
         while self.reap() {
             if Instant::now() >= until {
