@@ -226,3 +226,14 @@ fn what_was_not_started_when_the_run_ended_is_skipped_and_says_why() {
     assert!(shown.contains("1 timed_out, 2 skipped in"), "{shown}");
     assert_eq!(shown.matches("the time of the whole run was used up\n").count(), 3, "{shown}");
 }
+
+#[test]
+fn a_program_that_may_not_be_executed_comes_with_what_to_do() {
+    let project = Project::with("[checks.c]\ncommand = [\"./tool\"]\n");
+    project.write("tool", "#!/bin/sh\ntrue\n");
+    let shown = project.run(&["verify"]).exits(1).stdout;
+    assert!(
+        shown.contains("cannot start `./tool`: it may not be executed\n    help: make it executable (`chmod +x`)"),
+        "{shown}"
+    );
+}

@@ -415,3 +415,21 @@ fn a_plan_executes_nothing() {
     assert_eq!(calls(&project), Vec::<Vec<String>>::new());
     assert!(!project.path(".git/probity/state.db").exists());
 }
+
+#[test]
+fn a_plan_says_of_what_cannot_be_judged_what_the_run_says() {
+    let project = Project::with("[checks.c]\ncommand = [\"true\", \"{files}\"]\nfiles = [\"src/**\"]\n");
+    project.write("src/a", "");
+    assert!(std::process::Command::new("mkfifo").arg(project.path("src/pipe")).status().unwrap().success());
+    let why = "`src/pipe` is no file, but a pipe, a socket or a device";
+    let plan = project.run(&["verify", "--plan"]).exits(0).stdout;
+    assert!(
+        plan.starts_with("scenario default: 0 of 1 checks would run\n") && plan.contains("  error    c "),
+        "{plan}"
+    );
+    assert!(plan.contains(why), "{plan}");
+    let json = project.run(&["verify", "--plan", "--json"]).exits(0).stdout;
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert!(json["checks"][0]["error"].as_str().unwrap().starts_with(why));
+    assert!(project.run(&["verify"]).exits(1).stdout.contains(why));
+}

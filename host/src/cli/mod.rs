@@ -1,6 +1,6 @@
 //! The command line: arguments in, one exit code out. Each command is one file.
 //!
-//! Must not: hold logic that another front end would need again. [`printer`] alone writes to the terminal.
+//! Must not: hold logic that another front end would need again. `printer` alone writes to the terminal.
 
 mod args;
 mod asked;

@@ -4,7 +4,7 @@ use super::printer::Printer;
 use super::take::Taken;
 use crate::config::{Body, Check, Scenario, quote};
 use crate::model::{CapabilityName, CheckId, CheckKind, Deselected};
-use crate::plan::{self, About, Plan, Request, Unit, Work};
+use crate::plan::{self, About, Dark, Plan, Request, Unit, Work};
 use crate::report::{deselected, escape};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -59,6 +59,14 @@ impl Row<'_> {
         }
     }
 
+    /// What keeps a command from judging what it is about: then it does not run, and that is red.
+    fn dark(&self) -> Option<String> {
+        match &self.unit?.work {
+            Work::Command { dark, .. } => Dark::message(dark),
+            Work::Logic { .. } | Work::Nothing(_) => None,
+        }
+    }
+
     /// Whether it would be skipped since there is no file in its scope.
     fn without_files(&self) -> bool {
         self.files().is_some_and(<[String]>::is_empty) && !self.check.allow_empty
@@ -66,7 +74,7 @@ impl Row<'_> {
 }
 
 fn text(about: About<'_>, plan: &Plan, rows: &[Row<'_>]) -> String {
-    let run = rows.iter().filter(|row| row.why.is_none() && !row.without_files()).count();
+    let run = rows.iter().filter(|row| row.why.is_none() && row.dark().is_none() && !row.without_files()).count();
     let base = about
         .base
         .and_then(|base| base.revision.commit.as_ref())
@@ -79,6 +87,9 @@ fn text(about: About<'_>, plan: &Plan, rows: &[Row<'_>]) -> String {
             Some(why) => {
                 let note = row.unit.and_then(|unit| unit.note.as_deref());
                 ("no", note.map_or_else(|| deselected(why).to_owned(), escape))
+            }
+            None if row.dark().is_some() => {
+                ("error", escape(&row.dark().unwrap_or_default().replace("\nhelp: ", "; ")))
             }
             None if row.without_files() => ("skipped", "no matching files".to_owned()),
             None => ("run", what(row) + &conditions(row)),
@@ -155,6 +166,9 @@ fn document(taken: &Taken, about: About<'_>, plan: &Plan, rows: &[Row<'_>]) -> V
             Body::Command(command) => {
                 document["command"] = json!(command.argv);
                 document["files"] = json!(row.files());
+                if let Some(dark) = row.dark() {
+                    document["error"] = json!(dark);
+                }
             }
             Body::Logic(logic) => {
                 document["use"] = json!(format!("{}/{}", logic.pack, logic.check));

@@ -189,10 +189,14 @@ pub(super) fn globs(
 fn glob_mistake(error: &GlobError, span: super::reader::Span) -> Diagnostic {
     match error {
         GlobError::NeverMatches { pattern, reason } => {
-            Diagnostic::new(span, format!("the glob {} matches nothing", quote(pattern))).label(*reason)
+            Diagnostic::new(span, format!("the glob {} matches nothing", quote(pattern)))
+                .label(*reason)
+                .help("globs are about paths from the root of what is verified: write for example `src/**` or `*.md`")
         }
         GlobError::Syntax { pattern, reason } => {
-            Diagnostic::new(span, format!("the glob {} is not valid", quote(pattern))).label(reason.clone())
+            Diagnostic::new(span, format!("the glob {} is not valid", quote(pattern)))
+                .label(reason.clone())
+                .help("`[a-z]` is one of some characters, `{js,ts}` one of some words; a `\\` before such a sign means the sign itself")
         }
         GlobError::TooManyAlternatives(pattern) => {
             let title = format!("the braces of the glob {} multiply to too many alternatives", quote(pattern));

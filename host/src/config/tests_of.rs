@@ -5,7 +5,7 @@
 /// Stands for the part that both names have in common: any text, also with `/` in it.
 const PART: &str = "{path}";
 
-/// A file's name and the name of its test, each with [`PART`] once.
+/// A file's name and the name of its test, each with `{path}` once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TestsOf {
     file: (String, String),

@@ -168,6 +168,11 @@ fn not_started(program: &str, environment: &Environment, error: &std::io::Error)
     };
     let path = environment.get(std::ffi::OsStr::new("PATH")).map(|path| path.to_string_lossy()).unwrap_or_default();
     let looked = if program.contains('/') { String::new() } else { format!("; PATH is {path}") };
+    if error.kind() == std::io::ErrorKind::PermissionDenied {
+        return format!(
+            "cannot start `{program}`: {why}{looked}\nhelp: make it executable (`chmod +x`), or name what runs it: `[\"sh\", {program:?}]`"
+        );
+    }
     format!(
         "cannot start `{program}`: {why}{looked}\nhelp: install it, or correct `command`; a command is a list of words and never a shell line"
     )

@@ -96,6 +96,12 @@ fn checked(written: Written, snapshot: &Snapshot) -> Result<Written, String> {
             return Err(format!("its message has {} bytes, and may have {MESSAGE_BYTES}", message.len()));
         }
     }
+    // Tools write `./src/a` as often as `src/a`.
+    let mut written = written;
+    for finding in &mut written.report.findings {
+        finding.place.iter_mut().for_each(|place| plain(&mut place.path));
+        finding.edits.iter_mut().for_each(|edit| plain(&mut edit.path));
+    }
     caps::report(&written.report, Limits::default().findings).map_err(|(_, excess)| excess)?;
     for finding in &written.report.findings {
         let of_rule = |error| format!("a finding of rule `{}`: {error}", finding.rule.escape_debug());
@@ -104,6 +110,12 @@ fn checked(written: Written, snapshot: &Snapshot) -> Result<Written, String> {
         finding.edits.iter().try_for_each(|edit| fits(edit, snapshot)).map_err(of_rule)?;
     }
     Ok(Written { report: written.report.into_form()?, ..written })
+}
+
+/// A path without what stands for nothing.
+fn plain(path: &mut String) {
+    let parts: Vec<&str> = path.split('/').filter(|part| *part != ".").collect();
+    *path = parts.join("/");
 }
 
 /// Whether a path stays in the tree. A command may speak of files that are no part of the subject, such as what it makes.
@@ -177,6 +189,17 @@ mod tests {
             }
         }
         insta::assert_snapshot!(table);
+    }
+
+    #[test]
+    fn what_stands_for_nothing_in_a_path_is_left_out() {
+        for (given, plain_one) in
+            [("./a", "a"), ("a/./b", "a/b"), ("./.", ""), ("./../a", "../a"), ("/./a", "/a"), (".a", ".a")]
+        {
+            let mut path = given.to_owned();
+            plain(&mut path);
+            assert_eq!(path, plain_one);
+        }
     }
 
     #[test]

@@ -328,11 +328,13 @@ impl<'n> Store<'n> {
                 ],
             )?;
             // Of no run at all: this one would be taken for older than they are, and would go at once.
-            transaction.execute("DELETE FROM kept WHERE seq >= ?1", [transaction.last_insert_rowid()])?;
+            let seq = transaction.last_insert_rowid();
+            transaction.execute("DELETE FROM kept WHERE seq >= ?1", [seq])?;
+            transaction.execute("DELETE FROM evidence WHERE seq >= ?1", [seq])?;
             let inserted = inserted_run + transaction.execute(
                 "INSERT INTO kept (seq, started, scenario, verdict, scoped, log_bytes) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
                 params![
-                    transaction.last_insert_rowid(),
+                    seq,
                     record.started,
                     record.verdict.scenario.as_str(),
                     record.verdict_digest.is_some(),

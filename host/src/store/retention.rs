@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 /// The most runs that are kept.
 pub const MAX_RUNS: usize = 100;
 
-/// How many days older than all of the [`FRESH`] newest runs a run may be.
+/// How many days older than all of the ten newest runs a run may be.
 pub const MAX_DAYS: i64 = 30;
 
 /// The newest runs, whose times tell what now is. A clock has to be wrong for so many runs in a row to do harm.

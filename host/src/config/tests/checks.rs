@@ -336,6 +336,8 @@ limits = { fuel = -1, memory = "0B" }
        |
     10 | files = ["src/", "a"]
        |          ^^^^^^ paths of files do not end with `/`; write `folder/**` for all that is in a folder
+       |
+       = help: globs are about paths from the root of what is verified: write for example `src/**` or `*.md`
 
     error: `fuel` must be more than zero
       --> probity.toml:11:19

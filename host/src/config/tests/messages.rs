@@ -243,12 +243,16 @@ fn what_is_left_out_of_the_subject_is_globs_as_elsewhere() {
       |
     2 | exclude = ["data/", "a{"]
       |            ^^^^^^^ paths of files do not end with `/`; write `folder/**` for all that is in a folder
+      |
+      = help: globs are about paths from the root of what is verified: write for example `src/**` or `*.md`
 
     error: the glob `a{` is not valid
      --> probity.toml:2:21
       |
     2 | exclude = ["data/", "a{"]
       |                     ^^^^ unclosed alternate group; missing '}' (maybe escape '{' with '[{]'?)
+      |
+      = help: `[a-z]` is one of some characters, `{js,ts}` one of some words; a `\` before such a sign means the sign itself
     "#);
     let text = "subject = [\"data/**\"]\n\n[verify]\ncommands = [[\"true\"]]\n";
     insta::assert_snapshot!(messages(text), @r#"

@@ -78,12 +78,16 @@ allow = ["tree:{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}"]
       |
     5 | allow = ["**", "tre:x", "!tree:x", "tree:/x", "tree:[", "base:!x"]
       |                                    ^^^^^^^^^ paths are relative, without a leading `/`
+      |
+      = help: globs are about paths from the root of what is verified: write for example `src/**` or `*.md`
 
     error: the glob `[` is not valid
      --> probity.toml:5:47
       |
     5 | allow = ["**", "tre:x", "!tree:x", "tree:/x", "tree:[", "base:!x"]
       |                                               ^^^^^^^^ unclosed character class; missing ']'
+      |
+      = help: `[a-z]` is one of some characters, `{js,ts}` one of some words; a `\` before such a sign means the sign itself
 
     error: the globs match nothing: all of them exclude
      --> probity.toml:5:57
