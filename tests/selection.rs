@@ -429,7 +429,7 @@ fn a_plan_says_of_what_cannot_be_judged_what_the_run_says() {
     );
     assert!(plan.contains(why), "{plan}");
     let json = project.run(&["verify", "--plan", "--json"]).exits(0).stdout;
-    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let json: Value = serde_json::from_str(&json).unwrap();
     assert!(json["checks"][0]["error"].as_str().unwrap().starts_with(why));
     assert!(project.run(&["verify"]).exits(1).stdout.contains(why));
 }

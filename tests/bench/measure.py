@@ -15,6 +15,7 @@ from pathlib import Path
 import page
 from behaviour import behaviour
 from common import PROBITY, ROOT, RUNS, config, median, middle, ratio, tree, turns, turns_in
+from evidence import evidence
 from peers import RUN_ALL, beside, calls, committed, installed, no_ops, side_by_side
 
 NATIVE = ROOT / "checks/target/native/examples/native"
@@ -217,6 +218,7 @@ PARTS = {
     "sandbox": sandbox,
     "view": view,
     "snapshot": snapshot,
+    "evidence": evidence,
     "cache": cache,
 }
 

@@ -7,6 +7,7 @@ use super::printer::Printer;
 use super::turn::{Entered, Turn};
 use crate::config::{self, Body, Config, ConfigError, Diagnostic, Globs, Scenario, User};
 use crate::model::{Digest, NamedBase};
+use crate::native::Supervisor;
 use crate::plan::Base;
 use crate::run::Sources;
 use crate::subject::git::{GitError, Repository};
@@ -94,9 +95,11 @@ fn tree(folder: &Path, user: &User, turn: &mut Turn<'_>) -> Result<Taken, CliErr
     for _ in 0..ATTEMPTS {
         let project = prepare::project(folder, user, printer)?;
         turn.budget.know(&project.config, options);
-        // It gets ready while git is asked where the repository is, which leaves processors idle.
-        if let Some(supervisor) = turn.supervisor.filter(|_| has_commands(&project.config, options)) {
-            supervisor.start();
+        // It gets ready while git is asked where the repository is, which leaves processors idle. Where a record may answer,
+        // it may not be needed at all.
+        let supervisor = turn.supervisor.filter(|_| has_commands(&project.config, options));
+        if options.fresh {
+            supervisor.into_iter().for_each(Supervisor::start);
         }
         let workspace = prepare::workspace(&project, &turn.budget.patience)?;
         if turn.enter(&workspace)? == Entered::Late {
@@ -114,6 +117,9 @@ fn tree(folder: &Path, user: &User, turn: &mut Turn<'_>) -> Result<Taken, CliErr
             tracing::debug!(remembered, elapsed = ?began.elapsed(), "tree taken");
             snapshot
         };
+        if snapshot.dirty != Some(false) {
+            supervisor.into_iter().for_each(Supervisor::start);
+        }
         match snapshot.entry(config::CONFIG_NAME.as_bytes()) {
             Some(entry) if entry.kind == Kind::Symlink => return Err(linked(config::CONFIG_NAME)),
             Some(entry) if entry.digest != Digest::of(project.config.source.text.as_bytes()) => {}

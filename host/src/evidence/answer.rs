@@ -170,3 +170,18 @@ pub fn age(from: &str, to: &str) -> Option<u64> {
     let (from, to): (jiff::Timestamp, jiff::Timestamp) = (from.parse().ok()?, to.parse().ok()?);
     u64::try_from(to.duration_since(from).as_secs()).ok().filter(|_| to >= from)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_age_is_never_less_than_nothing() {
+        let now = "2026-12-03T10:00:00.000Z";
+        assert_eq!(age("2026-12-03T09:59:00.000Z", now), Some(60));
+        assert_eq!(age(now, now), Some(0));
+        for from in ["2026-12-03T10:00:00.001Z", "2999-01-01T00:00:00Z", "yesterday", ""] {
+            assert_eq!(age(from, now), None, "{from}");
+        }
+    }
+}

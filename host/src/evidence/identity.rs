@@ -322,3 +322,232 @@ fn differ(name: &str, then: Option<&Value>, now: Option<&Value>, inputs: &mut Ve
     };
     inputs.push(Input { name: name.to_owned(), then: text(then), now: text(now) });
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{self, User};
+    use crate::plan::{About, Request, plan};
+    use crate::subject::Snapshot;
+
+    /// An identity in which everything is there that can be.
+    fn sample() -> Value {
+        let digest = |text: &str| Digest::of(text.as_bytes()).to_string();
+        let environment = digest("environment");
+        serde_json::json!({
+            "schema": IDENTITY_SCHEMA, "epoch": 3, "engine": "e", "platform": "linux x86_64", "scenario": "s", "mode": "full",
+            "fail_fast": true, "fail_on": "error", "jobs": 2, "timeout_ns": "9", "tree": digest("tree"), "commit": "sha1:1",
+            "dirty": false, "base": "sha1:0", "spec": digest("spec"), "capabilities": {"docker": "present"},
+            "environments": {&environment: {"A": digest("a")}},
+            "checks": [{
+                "id": "c", "deselected": "only", "definition": digest("definition"), "files": digest("files"), "baseline": true,
+                "parallel": true,
+                "command": {
+                    "arguments": digest("arguments"), "mode": "declared", "environment": environment,
+                    "program": digest("program"), "fingerprints": [digest("fingerprint")], "ambient": digest("ambient"),
+                },
+            }],
+        })
+    }
+
+    fn digest_of(value: Value) -> Digest {
+        let identity: Identity = serde_json::from_value(value).unwrap();
+        Identity::digest(&identity.preimage().unwrap())
+    }
+
+    /// The pointers to all values that hold no others.
+    fn leaves(value: &Value, at: &str, into: &mut Vec<String>) {
+        let mut below =
+            |key: &str, value| leaves(value, &format!("{at}/{}", key.replace('~', "~0").replace('/', "~1")), into);
+        match value {
+            Value::Object(fields) => fields.iter().for_each(|(key, value)| below(key, value)),
+            Value::Array(items) => items.iter().enumerate().for_each(|(key, value)| below(&key.to_string(), value)),
+            _ => into.push(at.to_owned()),
+        }
+    }
+
+    #[test]
+    fn each_value_of_an_identity_makes_another_one() {
+        let mut seen = BTreeSet::from([digest_of(sample())]);
+        let mut all = Vec::new();
+        leaves(&sample(), "", &mut all);
+        // Each field of the three structures is among them.
+        assert_eq!(all.len(), 29, "{all:?}");
+        for at in &all {
+            let mut other = sample();
+            let value = other.pointer_mut(at).unwrap();
+            *value = match (at.as_str(), &*value) {
+                ("/mode", _) => "changed".into(),
+                ("/fail_on", _) => "note".into(),
+                ("/capabilities/docker", _) => "unknown".into(),
+                ("/checks/0/deselected", _) => "skip".into(),
+                ("/checks/0/command/mode", _) => "inherited".into(),
+                (_, Value::Bool(flag)) => (!flag).into(),
+                (_, Value::Number(number)) => (number.as_u64().unwrap() + 1).into(),
+                (_, Value::String(text)) if text.starts_with("blake3:") => Digest::of(b"other").to_string().into(),
+                (_, Value::String(text)) => format!("{text}1").into(),
+                other => panic!("{other:?}"),
+            };
+            assert!(seen.insert(digest_of(other)), "{at}");
+        }
+        // One that is not there is another one too.
+        for at in ["timeout_ns", "commit", "dirty", "base", "spec"] {
+            let mut other = sample();
+            other[at] = Value::Null;
+            assert!(seen.insert(digest_of(other)), "{at}");
+        }
+    }
+
+    #[test]
+    fn the_order_in_which_things_come_changes_nothing() {
+        let text = serde_json::to_string(&sample()).unwrap();
+        let fields: serde_json::Map<String, Value> = serde_json::from_str(&text).unwrap();
+        let turned: Vec<String> =
+            fields.iter().rev().map(|(key, value)| format!("{}:{value}", serde_json::json!(key))).collect();
+        let turned: Value = serde_json::from_str(&format!("{{{}}}", turned.join(","))).unwrap();
+        assert_eq!(digest_of(turned), digest_of(sample()));
+        // What no checks are in is not one check with nothing in it, and their order counts.
+        let mut two = sample();
+        let mut second = two["checks"][0].clone();
+        second["id"] = "d".into();
+        two["checks"].as_array_mut().unwrap().push(second);
+        let mut turned = two.clone();
+        turned["checks"].as_array_mut().unwrap().reverse();
+        assert_ne!(digest_of(turned), digest_of(two));
+    }
+
+    #[test]
+    fn two_plans_never_share_an_identity() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("src")).unwrap();
+        for name in ["src/a", "src/b", "tool"] {
+            std::fs::write(folder.path().join(name), name).unwrap();
+        }
+        let snapshot = Snapshot::of_folder(folder.path()).unwrap();
+        let check =
+            |more: &str| format!("[checks.c]\ncommand = [\"true\"]\n{more}\n[checks.d]\ncommand = [\"true\"]\n");
+        let with = |scenario: &str| format!("{}[scenarios.default]\nchecks = [\"c\", \"d\"]\n{scenario}\n", check(""));
+        let mut texts: Vec<String> = [
+            "",
+            "timeout = \"1s\"",
+            "timeout = \"2s\"",
+            "blocking = false",
+            "env = [\"A=1\"]",
+            "env = [\"A=2\"]",
+            "env = [\"B=1\"]",
+            "env = [\"A=1\", \"B=1\"]",
+            "pass-env = [\"A\"]",
+            "secrets = [\"A\"]",
+            "inherit-env = true",
+            "gap-exit = [75]",
+            "gap-exit = [76]",
+            "files = [\"src/**\"]",
+            "files = [\"src/a\"]",
+            "files = [\"src/*\"]",
+            "files = [\"src/a\"]\nallow-empty = true",
+            "parallel = true",
+            "isolate = true",
+            "ambient = [\"x\"]",
+            "ambient = [\"y\"]",
+            "fingerprint = [[\"a\"]]",
+            "fingerprint = [[\"a\"], [\"b\"]]",
+            "fingerprint = [[\"a\", \"b\"]]",
+            "when = { scenarios = [\"other\"] }\n[scenarios.other]\nchecks = [\"c\"]",
+            "needs = [\"x\"]\n[capabilities.x]\nprogram = \"sh\"",
+            "needs = [\"x\"]\n[capabilities.x]\nprogram = \"cat\"",
+        ]
+        .map(check)
+        .to_vec();
+        texts.extend(["fail-fast = false", "fail-on = \"warning\"", "timeout = \"3s\"", "jobs = 2"].map(with));
+        texts.push(check("").replace("[\"true\"]", "[\"true\", \"x\"]"));
+        texts.push(check("").replace("checks.c", "checks.e"));
+        texts.push("[checks.d]\ncommand = [\"true\"]\n[checks.c]\ncommand = [\"true\"]\n".to_owned());
+        let requests = [
+            Request::default(),
+            Request { jobs: Some(3), ..Request::default() },
+            Request { skip: BTreeSet::from(["d".parse().unwrap()]), ..Request::default() },
+            Request { only: Some(BTreeSet::from(["d".parse().unwrap()])), ..Request::default() },
+        ];
+        let mut seen: BTreeMap<Digest, String> = BTreeMap::new();
+        for text in &texts {
+            let config = config::parse("probity.toml", text.as_bytes(), &User::default()).unwrap();
+            for request in &requests {
+                let key = [7; 32];
+                let about = About {
+                    snapshot: &snapshot,
+                    base: None,
+                    branch: None,
+                    capabilities: None,
+                    ceilings: config::Limits::default(),
+                    key: Some(key),
+                };
+                let environment = |command: &config::Command| {
+                    let ours = [("A", "a"), ("TERM", "dumb")].map(|(name, value)| (name.into(), value.into()));
+                    if command.inherit_env {
+                        crate::native::inherited(ours.into_iter(), &command.env)
+                    } else {
+                        let passed = [command.pass_env.as_slice(), command.secrets.as_slice()].concat();
+                        crate::native::declared(ours.into_iter(), &passed, &command.env)
+                    }
+                };
+                let scenario = config.scenario("default").unwrap();
+                let plan = plan(&config, scenario, about, request, &BTreeMap::new(), environment);
+                let facts = Facts {
+                    epoch: 0,
+                    engine: "",
+                    tree: snapshot.tree,
+                    revision: false,
+                    commit: None,
+                    dirty: None,
+                    base: None,
+                    spec: None,
+                    capabilities: &[],
+                    key: &key,
+                };
+                let identity = Identity::new(&plan, facts, &BTreeMap::new());
+                let digest = Identity::digest(&identity.preimage().unwrap());
+                let what = format!("{plan:?}");
+                // A check that is not selected is not defined, so what it would be makes no other plan.
+                let hidden = plan.units.iter().any(|unit| unit.row.deselected.is_some());
+                if let Some(other) = seen.insert(digest, what.clone()) {
+                    assert!(hidden || other == what, "{text}{request:?}\n{what}\n{other}");
+                }
+            }
+        }
+        assert!(seen.len() > texts.len() * 2, "{}", seen.len());
+    }
+
+    #[test]
+    fn what_differs_is_named_by_check_and_variable() {
+        let mut other = sample();
+        let changed = Digest::of(b"changed").to_string();
+        let environment = other["checks"][0]["command"]["environment"].as_str().unwrap().to_owned();
+        other["environments"][&environment]["A"] = changed.clone().into();
+        other["environments"][&environment]["B"] = changed.into();
+        other["base"] = Value::Null;
+        let bytes = |value: &Value| to_canonical(value).unwrap();
+        let names: Vec<String> =
+            differences(&bytes(&sample()), &bytes(&other)).unwrap().into_iter().map(|input| input.name).collect();
+        assert_eq!(names, ["base", "checks.c.command.environment.A", "checks.c.command.environment.B"]);
+        assert_eq!(differences(&bytes(&other), &bytes(&other)), Some(Vec::new()));
+        assert_eq!(differences(b"{", &bytes(&other)), None);
+    }
+
+    #[test]
+    fn a_search_path_is_what_is_looked_through() {
+        let of =
+            |value: &str, git: Option<&str>| String::from_utf8(path(value.as_ref(), git.map(AsRef::as_ref))).unwrap();
+        assert_eq!(of("/git:/a:/b:/a", Some("/git")), "/a:/b");
+        assert_eq!(of("/git:/a", None), "/git:/a");
+        assert_ne!(of("/a:/b", None), of("/b:/a", None), "the first one counts");
+    }
+
+    #[test]
+    fn what_does_not_count_is_documented() {
+        let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/evidence.md")).unwrap();
+        let listed =
+            page.split("but for what differs from shell to shell:").nth(1).unwrap().split(". `PATH`").next().unwrap();
+        let names: Vec<&str> = listed.split('`').skip(1).step_by(2).collect();
+        assert_eq!(names, VOLATILE);
+    }
+}
