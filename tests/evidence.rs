@@ -268,6 +268,35 @@ fn who_inherits_the_environment_is_served_nothing() {
 }
 
 #[test]
+fn what_it_rests_on_must_not_change_while_it_goes_on() {
+    for (what, change) in [
+        ("fingerprints", "echo 2 > ../tool"),
+        ("ambient", "echo 2 > ignored/a"),
+        ("program", "printf ' ' >> ../bin/judge"),
+    ] {
+        let project = Project::new();
+        let change = format!("test ! -e ../change || {change}");
+        let more = "fingerprint = [[\"cat\", \"../tool\"]]\nambient = [\"ignored/**\"]\n";
+        project.write("probity.toml", check(&change, more).replace("\"sh\", \"-c\"", "\"../bin/judge\", \"-c\""));
+        fs::create_dir(project.outside().join("bin")).unwrap();
+        project.script("../bin/judge", "exec sh \"$@\"\n#");
+        fs::write(project.outside().join("tool"), "1").unwrap();
+        project.write(".gitignore", "ignored/\n").write("ignored/a", "1").committed();
+        runs_anew(&project, "first");
+        is_served(&project);
+        fs::write(project.outside().join("change"), "").unwrap();
+        let ran = project.run(&["verify", "--fresh", "--json"]).exits(0);
+        assert_eq!(
+            document(&ran)["record"]["withheld"],
+            json!([{ "why": "inputs", "inputs": [format!("checks.c.command.{what}")] }]),
+            "{what}"
+        );
+        fs::remove_file(project.outside().join("change")).unwrap();
+        runs_anew(&project, "changed");
+    }
+}
+
+#[test]
 fn an_edit_during_the_run_is_stale_and_one_that_is_taken_back_is_touched() {
     let project = project("test ! -e ../edit || sh ../edit");
     let edit = |script: &str| fs::write(project.outside().join("edit"), script).unwrap();

@@ -102,6 +102,26 @@ impl Question {
         Ok(Self { sealed: Some(Sealed { identity, preimage, key }), unknown: missing, trust })
     }
 
+    /// What of it changed since, beside the subject: names, at most ten. The commands of `fingerprint` are run again.
+    pub(super) fn moved(
+        &self,
+        asked: &Asked,
+        plan: &Plan,
+        tools: &Tools<'_>,
+        capabilities: &[Capability],
+    ) -> Result<Option<Withheld>, CliError> {
+        let Some(sealed) = &self.sealed else { return Ok(None) };
+        let engine = engine();
+        let found = tools.identity(plan, facts(asked, &self.trust, &engine, capabilities, &sealed.key));
+        if let Some(missing) = found.missing.into_iter().next() {
+            return Ok(Some(missing));
+        }
+        let now = found.identity.preimage().map_err(|error| CliError::trouble(error.to_string()))?;
+        let differences = evidence::differences(&sealed.preimage, &now).unwrap_or_default();
+        let inputs: Vec<String> = differences.into_iter().map(|input| input.name).take(10).collect();
+        Ok((!inputs.is_empty()).then_some(Withheld::Inputs { inputs }))
+    }
+
     /// Whether nobody else could be asked the same, so that nobody is waited for.
     pub(super) fn is_alone(because: &[Because]) -> bool {
         matches!(because, [Because::Alone { .. }, ..])
@@ -114,6 +134,7 @@ impl Question {
         plan: &Plan,
         store: Option<&Store<'_>>,
         turn: &Turn<'_>,
+        walls: Option<&str>,
     ) -> Result<Answer, CliError> {
         let alone = |withheld| Ok(Answer::Run(vec![Because::Alone { withheld }]));
         if plan.not_applicable.is_some() {
@@ -147,6 +168,7 @@ impl Question {
             max_age: plan.max_age,
             now: &now,
             retry_failed: turn.options.retry_failed,
+            walls,
         };
         if turn.options.fresh {
             return Ok(Answer::Run(vec![Because::Fresh]));

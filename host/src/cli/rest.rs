@@ -112,6 +112,7 @@ fn answer(
         max_age: plan.max_age,
         now: &now,
         retry_failed: false,
+        walls: None,
     };
     let answer = evidence::answer(store, state, &asking)?;
     Ok((answer, preimage))

@@ -15,12 +15,13 @@ use super::why::explained;
 use super::{baseline, prepare};
 use crate::config::User;
 use crate::evidence::{self, Answer, Tools};
-use crate::guest::Host;
-use crate::model::{Because, Event, Record, Reuse};
+use crate::guest::{Host, Walls};
+use crate::model::{Because, Event, Record, Reuse, Withheld};
 use crate::native::{Cut, Stop, Supervisor};
 use crate::plan::{self, About, Plan, Unit};
 use crate::report::deselected;
 use crate::run::{self, Surroundings};
+use crate::store::Lease;
 use crate::system::{self, clock};
 use std::path::Path;
 use std::sync::Arc;
@@ -68,6 +69,16 @@ struct Session<'a> {
     stops: (Sender<Stop>, Receiver<Stop>),
 }
 
+/// Whether a record answered.
+enum Answered {
+    /// One did: with this exit code.
+    Served(u8),
+    /// Somebody else found out the same meanwhile, so everything is looked at again.
+    Late,
+    /// None did, and why. Nobody else finds out the same until the lease is gone.
+    Not(Vec<Because>, Option<Lease>),
+}
+
 impl Session<'_> {
     /// Verifies the tree as it is now. None where another run of it was waited for after it had been looked at.
     fn attempt(&self, turn: &mut Turn<'_>) -> Result<Option<u8>, CliError> {
@@ -91,7 +102,7 @@ impl Session<'_> {
         let known = probes.known();
         let about = About { capabilities: Some(&known), ..about };
         let chosen = prepare::chosen(&project.config, scenario, about, request);
-        if options.walls == Demand::Strict || user.strict_walls {
+        if self.strict() {
             prepare::all_walls(&chosen, host)?;
         }
         let packs = prepare::packs(taken, &chosen, host, true, printer)?;
@@ -113,17 +124,11 @@ impl Session<'_> {
         }
         let known = probes.known();
         let question = Question::new(&asked, &plan, &tools, &known)?;
-        let because = match question.answer(&asked, &plan, turn.place.store.as_ref(), turn)? {
-            Answer::Serve(record, reuse) => return self.serve(&record, &reuse, turn).map(Some),
-            Answer::Run(because) => because,
+        let (because, _flight) = match self.answered(&question, &asked, &plan, turn)? {
+            Answered::Served(code) => return Ok(Some(code)),
+            Answered::Late => return Ok(None),
+            Answered::Not(because, flight) => (because, flight),
         };
-        let flight = match &question.sealed {
-            Some(sealed) if !Question::is_alone(&because) => turn.alone(&sealed.identity)?,
-            _ => (Entered::Now, None),
-        };
-        if flight.0 == Entered::Late {
-            return Ok(None);
-        }
         if question::has_commands(&plan) {
             supervisor.start();
         }
@@ -159,7 +164,47 @@ impl Session<'_> {
             started: budget.started.clone(),
             clock: budget.began,
         };
-        Ok(Some(self.carry_out(&plan, &around, &place, &question, turn.waiting)?))
+        Ok(Some(self.carry_out(
+            &plan,
+            &around,
+            &place,
+            &|| question.moved(&asked, &plan, &tools, &known),
+            &question,
+            turn.waiting,
+        )?))
+    }
+
+    /// Has a record answer if one does. If none does, nobody else finds the answer out until the lease is gone.
+    fn answered(
+        &self,
+        question: &Question,
+        asked: &Asked,
+        plan: &Plan,
+        turn: &mut Turn<'_>,
+    ) -> Result<Answered, CliError> {
+        let walls = self.strict().then(|| Walls::ALL.words());
+        let mut flight = None;
+        loop {
+            let store = turn.place.store.as_ref();
+            let because = match question.answer(asked, plan, store, turn, walls)? {
+                Answer::Serve(record, reuse) => return self.serve(&record, &reuse, turn).map(Answered::Served),
+                Answer::Run(because) => because,
+            };
+            let Some(sealed) = question.sealed.as_ref().filter(|_| flight.is_none() && !Question::is_alone(&because))
+            else {
+                return Ok(Answered::Not(because, flight.flatten()));
+            };
+            match turn.alone(&sealed.identity)? {
+                (Entered::Late, _) => return Ok(Answered::Late),
+                // Whoever had it before may have found the answer since the records were asked.
+                (Entered::Now, lease) => flight = Some(lease),
+            }
+        }
+    }
+
+    /// Whether all walls are asked for.
+    fn strict(&self) -> bool {
+        self.options.walls == Demand::Strict || self.user.strict_walls
     }
 
     /// Runs what was planned, records it, and tells of it: with which exit code.
@@ -168,6 +213,7 @@ impl Session<'_> {
         plan: &Plan,
         around: &Surroundings<'_>,
         place: &Place<'_>,
+        moved: &dyn Fn() -> Result<Option<Withheld>, CliError>,
         question: &Question,
         waiting: &dyn Fn(),
     ) -> Result<u8, CliError> {
@@ -181,9 +227,12 @@ impl Session<'_> {
             }
         })?;
         told?;
+        record.withheld = evidence::withheld(&record, plan, &question.unknown, question.sealed.is_some());
+        if record.withheld.is_empty() {
+            record.withheld.extend(moved()?);
+        }
         // It ends while the record is written.
         supervisor.leave();
-        record.withheld = evidence::withheld(&record, plan, &question.unknown, question.sealed.is_some());
         let sealing = question.sealed.as_ref().map(Sealed::sealing);
         let (record, trouble) = place.publish(record, sealing, waiting);
         let code = record.verdict.outcome.exit_code();

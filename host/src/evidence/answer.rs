@@ -38,6 +38,8 @@ pub struct Asking<'a> {
     pub now: &'a str,
     /// Whether a failure is to be tried again.
     pub retry_failed: bool,
+    /// What a record says of walls around packs where all stood, if nothing less is asked for.
+    pub walls: Option<&'a str>,
 }
 
 /// What there is to say to it.
@@ -117,6 +119,12 @@ fn judge(store: &Store<'_>, state: &State, deposit: &Deposit, asking: &Asking<'_
     }
     if let Some(withheld) = record.withheld.first() {
         return Judged::Ends(Because::Withheld { run: run(), withheld: withheld.clone() });
+    }
+    let behind = |row: &crate::model::RecordRow| {
+        asking.walls.is_none_or(|all| row.walls.as_deref().is_none_or(|walls| walls == all))
+    };
+    if !record.rows.iter().all(behind) {
+        return Judged::Ends(Because::Walls { run: run() });
     }
     let failed = record.verdict.outcome == RunOutcome::Failed;
     if failed && !here {

@@ -42,6 +42,11 @@ pub enum Withheld {
         /// For people.
         message: String,
     },
+    /// What it rests on beside the subject changed while it went on.
+    Inputs {
+        /// Which: names of inputs, at most ten.
+        inputs: Vec<String>,
+    },
     /// What it came to answers nothing.
     Outcome {
         /// That.
@@ -67,6 +72,7 @@ impl fmt::Display for Withheld {
             Self::Unidentified { check, message } => {
                 write!(f, "of {check} it is not known what it rests on: {message}")
             }
+            Self::Inputs { inputs } => write!(f, "this changed while it went on: {}", inputs.join(", ")),
             Self::Outcome { outcome } => write!(f, "it came to: {}", outcome.word()),
         }
     }
@@ -145,6 +151,11 @@ pub enum Because {
         /// Why.
         withheld: Withheld,
     },
+    /// All walls are asked for, and its packs ran without one.
+    Walls {
+        /// The run.
+        run: RunId,
+    },
     /// That record was not made under this user's key.
     Foreign {
         /// The run.
@@ -184,6 +195,7 @@ impl fmt::Display for Because {
             Self::FailedElsewhere { run } => write!(f, "run {run} failed at another place, and may pass here"),
             Self::NoAnswer { run, outcome } => write!(f, "run {run} came to: {}", outcome.word()),
             Self::Withheld { run, withheld } => write!(f, "run {run} answers for no other: {withheld}"),
+            Self::Walls { run } => write!(f, "packs of run {run} ran without all walls, which are asked for"),
             Self::Foreign { run } => write!(f, "run {run} was not recorded under this user's key"),
             Self::Disowned { run } => write!(f, "run {run} rests on what was disowned"),
             Self::Damaged { run, message } => write!(f, "run {run} is damaged: {message}"),

@@ -366,6 +366,7 @@ fn is_plain(withheld: &Withheld) -> bool {
         | Withheld::NoCommit
         | Withheld::Outcome { .. } => true,
         Withheld::Touched
+        | Withheld::Inputs { .. }
         | Withheld::Open
         | Withheld::Gap { .. }
         | Withheld::Inherits { .. }
