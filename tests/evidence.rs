@@ -735,6 +735,17 @@ fn a_stored_record_is_delivered_as_it_is_and_nothing_is_executed() {
     assert_eq!(document(&there)["moved"][0]["name"], "place");
     project.run(&["verify", "--na", "only words"]).exits(0);
     deliver(&[], 0, "current");
+    // What is held back is for its own place only, green or not, and takes no other one's place.
+    project.write("untracked", "").run(&["verify", "--fresh"]).exits(1);
+    fs::remove_file(project.outside().join("red")).unwrap();
+    project.run(&["verify"]).exits(0);
+    deliver(&[], 0, "current");
+    // What it rests on is looked at.
+    let run = project.run(&["log", "-n", "1"]).stdout.split(' ').next().unwrap().to_owned();
+    fs::write(project.path(&format!(".git/probity/logs/{run}/c.log")), "other").unwrap();
+    assert!(!project.run(&["verify", "--deliver-cached"]).stdout.contains(&run));
+    let plan = project.run(&["verify", "--plan"]).exits(0).stdout;
+    assert!(plan.contains("capability thing: present, as probed 0 s ago\n") || plan.contains("s ago\n"), "{plan}");
 }
 
 #[test]

@@ -24,6 +24,7 @@ Exit codes:
   2  nothing was verified, or the arguments or the configuration are wrong
   3  what ran was green, but it was not everything
   4  passed, but stdout could not be written to
+  5  --deliver-cached: the stored record is about something else by now
   70 a bug in probity
 
 Probity reads `probity.toml` in this folder or the nearest one above it.";

@@ -48,7 +48,7 @@ pub(super) fn deliver(folder: &Path, options: &Verify, user: &User, printer: &Pr
                 key: &key,
                 trust: &trust,
             };
-            delivery(&Store::open(state, &waiting)?, &wanted)?
+            delivery(&Store::open(state, &waiting)?, state, &wanted)?
         }
         _ => Delivery::Missing,
     };

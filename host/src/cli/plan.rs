@@ -1,9 +1,10 @@
 //! `probity verify --plan`: what would run and why. Nothing is executed for it, packs are not even loaded.
 
 use super::printer::Printer;
+use super::rest::beliefs;
 use super::take::Taken;
 use crate::config::{Body, Check, Scenario, quote};
-use crate::model::{CapabilityName, CheckId, CheckKind, Deselected};
+use crate::model::{Capability, CapabilityName, CheckId, CheckKind, Deselected};
 use crate::plan::{self, About, Dark, Plan, Request, Unit, Work};
 use crate::report::{deselected, escape};
 use serde_json::{Value, json};
@@ -23,6 +24,7 @@ pub(super) fn show(
     about: About<'_>,
     request: &Request,
     json: bool,
+    believed: &[(Capability, String)],
     printer: &Printer,
 ) -> u8 {
     let config = &taken.project.config;
@@ -36,9 +38,16 @@ pub(super) fn show(
         })
         .collect();
     if json {
-        printer.json(&document(taken, about, &plan, &rows));
+        let mut document = document(taken, about, &plan, &rows);
+        document["capabilities"] = json!(believed);
+        printer.json(&document);
     } else {
-        printer.out(&text(about, &plan, &rows));
+        let mut text = text(about, &plan, &rows);
+        for line in beliefs(believed) {
+            text += &escape(&line);
+            text.push('\n');
+        }
+        printer.out(&text);
     }
     0
 }

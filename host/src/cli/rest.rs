@@ -7,7 +7,7 @@ use super::error::CliError;
 use super::prepare;
 use super::printer::Printer;
 use super::question::{self, facts};
-use crate::config::User;
+use crate::config::{Check, User};
 use crate::evidence::{self, Answer, Asking, Identity, Tools};
 use crate::model::{Because, Capability, Digest, Input, RunId, Withheld, spoken};
 use crate::native::{Cut, Stop};
@@ -121,12 +121,29 @@ fn answer(
 impl AtRest {
     /// What is believed, for people: one line each.
     pub(super) fn beliefs(&self) -> Vec<String> {
-        let now = system::now();
-        let one = |(capability, when): &(Capability, String)| {
-            let age = evidence::age(when, &now)
-                .map_or_else(|| "at an unknown time".to_owned(), |age| format!("{} ago", spoken(age)));
-            format!("capability {}: {}, as probed {age}", capability.name, capability.state)
-        };
-        self.believed.iter().map(one).collect()
+        beliefs(&self.believed)
     }
+}
+
+/// What was found out about this machine last, and when: for people, one line each.
+pub(super) fn beliefs(believed: &[(Capability, String)]) -> Vec<String> {
+    let now = system::now();
+    let one = |(capability, when): &(Capability, String)| {
+        let age = evidence::age(when, &now)
+            .map_or_else(|| "at an unknown time".to_owned(), |age| format!("{} ago", spoken(age)));
+        format!("capability {}: {}, as probed {age}", capability.name, capability.state)
+    };
+    believed.iter().map(one).collect()
+}
+
+/// What was found out last of the capabilities that these checks ask for.
+pub(super) fn believed(store: &Store<'_>, checks: &[&Check]) -> Result<Vec<(Capability, String)>, CliError> {
+    let asks = |name: &str| {
+        checks
+            .iter()
+            .flat_map(|check| check.when.capabilities.iter().chain(&check.needs))
+            .any(|asked| asked.as_str() == name)
+    };
+    let known = evidence::last_probed(store, &system::host_name())?;
+    Ok(known.into_iter().filter(|(name, _)| asks(name)).map(|(_, known)| known).collect())
 }

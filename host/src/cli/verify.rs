@@ -12,7 +12,7 @@ use super::signals::{Supervised, listen};
 use super::take::{Budget, Taken};
 use super::turn::{self, Entered, Turn};
 use super::why::explained;
-use super::{baseline, prepare};
+use super::{baseline, prepare, rest};
 use crate::config::User;
 use crate::evidence::{self, Answer, Tools};
 use crate::guest::{Host, Walls};
@@ -21,7 +21,7 @@ use crate::native::{Cut, Stop, Supervisor};
 use crate::plan::{self, About, Plan, Unit};
 use crate::report::deselected;
 use crate::run::{self, Surroundings};
-use crate::store::Lease;
+use crate::store::{Lease, State, Store};
 use crate::system::{self, clock};
 use std::path::Path;
 use std::sync::Arc;
@@ -92,7 +92,10 @@ impl Session<'_> {
         let chosen = prepare::chosen(&project.config, scenario, about, request);
         baseline::with_base(project, scenario, &chosen, base.as_ref(), printer)?;
         if options.plan {
-            return Ok(Some(super::plan::show(taken, scenario, about, request, options.json, printer)));
+            let state = State::look(&prepare::state_folder(workspace))?;
+            let store = state.as_ref().map(|state| Store::read(state, turn.waiting)).transpose()?.flatten();
+            let believed = store.map_or_else(|| Ok(Vec::new()), |store| rest::believed(&store, &chosen))?;
+            return Ok(Some(super::plan::show(taken, scenario, about, request, options.json, &believed, printer)));
         }
         let probes = prepare::probes(workspace, supervisor);
         for (name, probe) in prepare::conditions(&project.config, &chosen, about) {

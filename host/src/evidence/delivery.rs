@@ -2,8 +2,8 @@
 //! anew but whether it is still about what is there.
 
 use super::answer::is_here;
-use crate::model::{Capability, Input, Record, RunOutcome};
-use crate::store::{Deposit, Store, StoreError, Trust};
+use crate::model::{Capability, Input, Record, RunOutcome, Withheld};
+use crate::store::{Deposit, State, Store, StoreError, Trust, logs_hold};
 use std::collections::BTreeMap;
 
 /// What is asked for.
@@ -39,21 +39,31 @@ pub enum Delivery {
 }
 
 /// The newest record that fits, which is taken back where something moved.
-pub fn delivery(store: &Store<'_>, wanted: &Wanted<'_>) -> Result<Delivery, StoreError> {
+pub fn delivery(store: &Store<'_>, state: &State, wanted: &Wanted<'_>) -> Result<Delivery, StoreError> {
     let deposits = store.deposits(wanted.scenario)?;
     let fits = |deposit: &Deposit| {
         let record = store.get(deposit.run.as_str()).ok()?;
         let subject = &record.verdict.subject;
         let fits = subject.tree == wanted.tree && subject.commit.as_deref() == wanted.commit;
-        (fits && deposit.is_sealed(&record, wanted.key)).then_some(record)
+        (fits && deposit.is_sealed(&record, wanted.key) && logs_hold(state, &record).is_ok()).then_some(record)
     };
-    let Some(record) = deposits.iter().find_map(fits) else { return Ok(Delivery::Missing) };
+    let fitting: Vec<Record> = deposits.iter().filter_map(fits).collect();
+    // What says something here comes before what somebody else's place came to.
+    let own = fitting.iter().position(|record| says_something_at(record, wanted.place)).unwrap_or(0);
+    let Some(record) = fitting.into_iter().nth(own) else { return Ok(Delivery::Missing) };
     let moved = moved(store, &record, wanted)?;
     if moved.is_empty() {
         return Ok(Delivery::Current(Box::new(record)));
     }
     store.retire(&record.run)?;
     Ok(Delivery::Stale(Box::new(record), moved))
+}
+
+/// Whether a record says something at a place: what is green and held back from nobody does so everywhere.
+fn says_something_at(record: &Record, place: (&str, &str)) -> bool {
+    let green = matches!(record.verdict.outcome, RunOutcome::Passed | RunOutcome::NotApplicable);
+    let reserved = |withheld: &Withheld| !matches!(withheld, Withheld::NotApplicable);
+    (green && !record.withheld.iter().any(reserved)) || is_here(record, place)
 }
 
 fn moved(store: &Store<'_>, record: &Record, wanted: &Wanted<'_>) -> Result<Vec<Input>, StoreError> {
@@ -66,8 +76,7 @@ fn moved(store: &Store<'_>, record: &Record, wanted: &Wanted<'_>) -> Result<Vec<
     let subject = &record.verdict.subject;
     differ("base", subject.base.clone(), wanted.base.map(str::to_owned));
     differ("spec", subject.spec.map(|spec| spec.digest.to_string()), wanted.spec.map(|spec| spec.to_string()));
-    let green = matches!(record.verdict.outcome, RunOutcome::Passed | RunOutcome::NotApplicable);
-    if !green && !is_here(record, wanted.place) {
+    if !says_something_at(record, wanted.place) {
         let place = |(tree, host): (&str, &str)| Some(format!("{tree} on {host}"));
         differ("place", place((&record.tree, &record.host)), place(wanted.place));
     }

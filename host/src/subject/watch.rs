@@ -52,10 +52,13 @@ impl Watch {
         let Ok(base) = rustix::fs::open(root, open, Mode::empty()) else {
             return Self { folders: BTreeMap::new(), names: None };
         };
+        let clock = std::time::Instant::now();
         // Names first: what happens between the two is seen twice rather than not at all.
         let names = Names::start(root, folders.iter().copied());
         let folders = folders.into_iter().filter_map(|path| Some((path.to_vec(), times(&base, path)?))).collect();
-        Self { folders, names }
+        let watch = Self { folders, names };
+        tracing::debug!(folders = watch.folders.len(), names = watch.names.is_some(), elapsed = ?clock.elapsed(), "watching");
+        watch
     }
 
     /// What happened until now. `later` is the subject as it is.
@@ -98,7 +101,7 @@ fn came_and_went(workspace: &Workspace, names: BTreeSet<Vec<u8>>, before: &Snaps
     let names = names.filter(|path| !workspace.root.join(OsStr::from_bytes(path)).is_dir());
     let mut names: Vec<Vec<u8>> = names.collect();
     if let Some(repository) = &workspace.repository
-        && names.len() <= MAX_ASKED
+        && (1..=MAX_ASKED).contains(&names.len())
     {
         let inside: Vec<Vec<u8>> = names.iter().filter_map(|path| workspace.path_in_repository(path)).collect();
         // Where git does not say, they count.
@@ -149,6 +152,13 @@ impl Names {
 
     /// The names that came or went; those of folders end with a slash. None where there were too many to tell.
     fn end(self) -> Option<BTreeSet<Vec<u8>>> {
+        let names = self.names();
+        // The kernel takes its time to take watches down, and nobody has to wait for that.
+        std::thread::spawn(move || drop(self.kernel));
+        names
+    }
+
+    fn names(&self) -> Option<BTreeSet<Vec<u8>>> {
         use rustix::fs::inotify::{ReadFlags, Reader};
         let mut buffer = [std::mem::MaybeUninit::uninit(); 8 << 10];
         let mut reader = Reader::new(&self.kernel, &mut buffer);
