@@ -230,7 +230,12 @@ pub fn redacted(text: &str) -> String {
         for word in line.split(' ') {
             words.push(redacted_word(word));
         }
-        out.push_str(words.join(" ").trim_end());
+        let mut shown = words.join(" ");
+        // How old something is by the time it is shown depends on the machine.
+        if let Some((before, after)) = shown.split_once(" s old") {
+            shown = format!("{} [AGE] old{after}", before.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end());
+        }
+        out.push_str(shown.trim_end());
         out.push('\n');
     }
     out
@@ -240,7 +245,7 @@ fn redacted_word(word: &str) -> String {
     let hex = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     let bare = word.trim_end_matches([',', ')', ':', ';']);
     let rest = &word[bare.len()..];
-    if let Some(digest) = bare.strip_prefix("blake3:").filter(|digest| hex(digest)) {
+    if let Some(digest) = bare.strip_prefix("blake3:").filter(|digest| hex(digest.trim_end_matches('…'))) {
         let _ = digest;
         return format!("[DIGEST]{rest}");
     }
