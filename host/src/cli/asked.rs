@@ -3,7 +3,8 @@
 use super::args::Verify;
 use super::error::CliError;
 use super::prepare;
-use super::take::{Taken, take};
+use super::printer::Printer;
+use super::take::{Budget, Taken, take};
 use super::turn::Turn;
 use crate::config::{Scenario, User};
 use crate::model::Secrets;
@@ -21,6 +22,17 @@ pub(super) struct Asked {
     /// The values that nobody is to see.
     pub(super) secrets: Secrets,
     branch: Option<String>,
+}
+
+/// Looks at what would be asked. Nobody is waited for, and nothing is run.
+pub(super) fn at_rest(
+    folder: &Path,
+    look: &Verify,
+    user: &User,
+    printer: &Printer,
+    waiting: &dyn Fn(),
+) -> Result<Asked, CliError> {
+    ask(folder, user, &mut Turn::new(Budget::default(), look, None, printer, waiting)?)
 }
 
 /// Looks at what was asked for.

@@ -1,17 +1,15 @@
 //! `probity verify --deliver-cached`: the record of this commit, tree and scenario as it is. Nothing is executed for it.
 
 use super::args::{Format, Verify};
-use super::asked::ask;
+use super::asked::at_rest;
 use super::error::CliError;
 use super::printer::Printer;
 use super::shown::{Shown, document};
-use super::take::Budget;
-use super::turn::{self, Turn};
-use super::{prepare, question};
+use super::{prepare, question, turn};
 use crate::config::User;
 use crate::evidence::{Delivery, Wanted, delivery};
-use crate::model::{Input, RunOutcome};
-use crate::report::escape;
+use crate::model::Input;
+use crate::report::{escape, produced};
 use crate::store::{State, Store};
 use crate::system;
 use serde_json::json;
@@ -27,8 +25,7 @@ pub(super) fn deliver(folder: &Path, options: &Verify, user: &User, printer: &Pr
     let waiting = turn::waiting(printer);
     let look =
         Verify { scenario: options.scenario.clone(), base: options.base.clone(), plan: true, ..Verify::default() };
-    let mut turn = Turn::new(Budget::default(), &look, None, printer, &waiting)?;
-    let asked = ask(folder, user, &mut turn)?;
+    let asked = at_rest(folder, &look, user, printer, &waiting)?;
     let scenario = asked.scenario(&look)?.name.to_string();
     let snapshot = &asked.taken.snapshot;
     let state = State::look(&prepare::state_folder(&asked.taken.workspace))?;
@@ -53,10 +50,7 @@ pub(super) fn deliver(folder: &Path, options: &Verify, user: &User, printer: &Pr
         _ => Delivery::Missing,
     };
     let (word, code) = match &found {
-        Delivery::Current(record) => {
-            let green = matches!(record.verdict.outcome, RunOutcome::Passed | RunOutcome::NotApplicable);
-            ("current", u8::from(!green))
-        }
+        Delivery::Current(record) => ("current", u8::from(!record.verdict.outcome.is_green())),
         Delivery::Stale(..) => ("stale-identity", STALE),
         Delivery::Missing => ("missing", 1),
     };
@@ -84,12 +78,7 @@ pub(super) fn deliver(folder: &Path, options: &Verify, user: &User, printer: &Pr
                 let mut shown = Shown::new(Format::Human, &record.run, state, None, printer);
                 record.events().try_for_each(|event| shown.hear(&event))?;
             }
-            printer.out(&format!(
-                "Produced at: {} on {}, {}\n",
-                escape(&record.tree),
-                escape(&record.host),
-                escape(&record.started)
-            ));
+            printer.out(&produced(&record.tree, &record.host, &record.started, false));
         }
         Delivery::Stale(record, moved) => {
             printer.note(&format!(

@@ -18,7 +18,7 @@ pub(super) fn disown(folder: &Path, options: &Disown, printer: &Printer) -> Resu
     let mut trust = question::trust()?;
     let waiting = turn::waiting(printer);
     let state = prepare::state_to_read(folder)?;
-    let store = state.as_ref().map(|state| Store::read(state, &waiting)).transpose()?.flatten();
+    let store = prepare::records(state.as_ref(), &waiting)?;
     let mut told = Vec::new();
     for name in &options.run {
         let store = store

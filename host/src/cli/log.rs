@@ -7,7 +7,7 @@ use super::{current, prepare, turn};
 use crate::config::quote;
 use crate::model::RunOutcome;
 use crate::report::escape;
-use crate::store::{self, Filter, Store, Summary};
+use crate::store::{self, Filter, Summary};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -16,7 +16,7 @@ pub(super) fn log(folder: &Path, options: &Log, printer: &Printer) -> Result<u8,
     let filter = filter(folder, options)?;
     let state = prepare::state_to_read(folder)?;
     let alive = state.as_ref().map(store::settle).unwrap_or_default();
-    let store = state.as_ref().map(|state| Store::read(state, &waiting)).transpose()?.flatten();
+    let store = prepare::records(state.as_ref(), &waiting)?;
     let runs = match &store {
         Some(store) => store.list(options.count, &filter)?,
         None => Vec::new(),

@@ -8,12 +8,13 @@ use super::take::Taken;
 use crate::config::{
     self, Body, Check, Command, Config, ConfigError, Diagnostic, Globs, Logic, PackSource, Scenario, User, did_you_mean,
 };
+use crate::evidence::QUARANTINE;
 use crate::guest::{Host, Pack, SchemaError, Walls, missing_walls};
 use crate::model::{CapabilityName, CheckId, Mount, PackName, Probe, Secrets};
 use crate::native::{self, Environment, Place, Probes, Supervisor};
 use crate::pack::{self, SourceError};
 use crate::plan::{self, About, Request, Resolved};
-use crate::store::{self, State, TreeMemory};
+use crate::store::{self, State, Store, TreeMemory};
 use crate::subject::git::Repository;
 use crate::subject::{Patience, Workspace};
 use crate::system;
@@ -75,7 +76,7 @@ pub(super) fn operator() -> Result<(), CliError> {
     }
     let named = |class: &str| class.strip_prefix("ci:").is_some_and(|name| name.parse::<PackName>().is_ok());
     match system::trust_class() {
-        Some(class) if class != "quarantine" && !named(&class) => {
+        Some(class) if class != QUARANTINE && !named(&class) => {
             Err(CliError::usage(format!("{} is no class of trust: {}", system::TRUST_VARIABLE, config::quote(&class)))
                 .hint("write `local`, `ci:NAME` or `quarantine`"))
         }
@@ -446,6 +447,11 @@ pub(super) fn probes(workspace: &Workspace, supervisor: &Arc<Supervisor>) -> Pro
 /// The records, for commands that only look. None where there are none yet.
 pub(super) fn state_to_read(folder: &Path) -> Result<Option<State>, CliError> {
     Ok(State::look(&state_place(folder)?)?)
+}
+
+/// The records below a state folder, to look at. None where there are none yet.
+pub(super) fn records<'n>(state: Option<&State>, waiting: &'n dyn Fn()) -> Result<Option<Store<'n>>, CliError> {
+    Ok(state.map(|state| Store::read(state, waiting)).transpose()?.flatten())
 }
 
 /// Where records are or would be. The configuration is not needed, only its place.

@@ -4,9 +4,9 @@ use super::asked::Asked;
 use super::error::CliError;
 use super::prepare;
 use super::turn::Turn;
-use crate::evidence::{self, Answer, Asking, Facts, Found, Identity, Tools};
+use crate::evidence::{self, Answer, Asking, Facts, Fingerprints, Found, Identity, Tools};
 use crate::model::{Because, Capability, Digest, Withheld};
-use crate::plan::{Plan, Work};
+use crate::plan::Plan;
 use crate::store::{FileMemory, Sealing, Store, Trust};
 use crate::system;
 use crate::worker;
@@ -80,7 +80,7 @@ impl Question {
     pub(super) fn new(
         asked: &Asked,
         plan: &Plan,
-        tools: &Tools<'_>,
+        tools: (&Tools<'_>, Fingerprints<'_>),
         capabilities: &[Capability],
     ) -> Result<Self, CliError> {
         let trust = trust()?;
@@ -92,7 +92,8 @@ impl Question {
             unit.needs.keys().find(|name| !known(name)).map(|_| &unit.id)
         });
         let engine = engine();
-        let Found { identity, mut missing } = tools.identity(plan, facts(asked, &trust, &engine, capabilities, &key));
+        let facts = facts(asked, &trust, &engine, capabilities, &key);
+        let Found { identity, mut missing } = tools.0.identity(plan, facts, tools.1);
         if let Some(check) = lacking {
             let message = "what it needs of this machine was not found out".to_owned();
             missing.push(Withheld::Unidentified { check: check.clone(), message });
@@ -107,19 +108,22 @@ impl Question {
         &self,
         asked: &Asked,
         plan: &Plan,
-        tools: &Tools<'_>,
+        tools: (&Tools<'_>, Fingerprints<'_>),
         capabilities: &[Capability],
     ) -> Result<Option<Withheld>, CliError> {
         let Some(sealed) = &self.sealed else { return Ok(None) };
         let engine = engine();
-        let found = tools.identity(plan, facts(asked, &self.trust, &engine, capabilities, &sealed.key));
+        let facts = facts(asked, &self.trust, &engine, capabilities, &sealed.key);
+        let found = tools.0.identity(plan, facts, tools.1);
         if let Some(missing) = found.missing.into_iter().next() {
             return Ok(Some(missing));
         }
         let now = found.identity.preimage().map_err(|error| CliError::trouble(error.to_string()))?;
+        if now == sealed.preimage {
+            return Ok(None);
+        }
         let differences = evidence::differences(&sealed.preimage, &now).unwrap_or_default();
-        let inputs: Vec<String> = differences.into_iter().map(|input| input.name).take(10).collect();
-        Ok((!inputs.is_empty()).then_some(Withheld::Inputs { inputs }))
+        Ok(Some(Withheld::Inputs { inputs: differences.into_iter().map(|input| input.name).take(10).collect() }))
     }
 
     /// Whether nobody else could be asked the same, so that nobody is waited for.
@@ -175,9 +179,4 @@ impl Question {
         }
         Ok(evidence::answer(store, state, &asking)?)
     }
-}
-
-/// Whether commands are among what a plan does.
-pub(super) fn has_commands(plan: &Plan) -> bool {
-    plan.units.iter().any(|unit| matches!(unit.work, Work::Command { .. }))
 }

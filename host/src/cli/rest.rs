@@ -7,14 +7,13 @@ use super::error::CliError;
 use super::prepare;
 use super::printer::Printer;
 use super::question::{self, facts};
-use crate::config::{Check, User};
+use crate::config::User;
 use crate::evidence::{self, Answer, Asking, Identity, Tools};
-use crate::model::{Because, Capability, Digest, Input, RunId, Withheld, spoken};
-use crate::native::{Cut, Stop};
+use crate::model::{Because, Capability, CapabilityName, Digest, Input, RunId, Withheld, spoken};
 use crate::plan::{self, About, Plan, Request};
 use crate::store::{Deposit, State, Store, Trust};
 use crate::system;
-use std::sync::mpsc::channel;
+use std::collections::BTreeSet;
 
 /// What is known at rest.
 pub(super) struct AtRest {
@@ -29,7 +28,8 @@ pub(super) struct AtRest {
     pub(super) believed: Vec<(Capability, String)>,
 }
 
-/// Looks, beside a run, or the newest one of the scenario. None where a pack is not there as it is needed: why, is told in full by `verify`, which may mend it.
+/// Looks, beside a run, or the newest one of the scenario. None where a pack is not there as it is needed: why, is told in full
+/// by `verify`, which may mend it.
 pub(super) fn look(
     asked: &Asked,
     options: &Verify,
@@ -42,24 +42,24 @@ pub(super) fn look(
     let (store, state) = records;
     let project = &asked.taken.project;
     let scenario = asked.scenario(options)?;
-    let host_name = system::host_name();
-    let believed = evidence::last_probed(store, &host_name)?;
-    let known: Vec<Capability> = believed.values().map(|(capability, _)| capability.clone()).collect();
-    let about = About { capabilities: Some(&known), ..asked.about(user) };
+    // A run would ask for these before it knew what is selected.
+    let about = asked.about(user);
+    let chosen = prepare::chosen(&project.config, scenario, about, request);
+    let conditions = prepare::conditions(&project.config, &chosen, about);
+    let needs = chosen.iter().flat_map(|check| &check.needs);
+    let mut believed = believed(store, conditions.keys().copied().chain(needs).collect())?;
+    let known: Vec<Capability> = believed.iter().map(|(capability, _)| capability.clone()).collect();
+    let about = About { capabilities: Some(&known), ..about };
     let chosen = prepare::chosen(&project.config, scenario, about, request);
     let host = prepare::host()?;
     let Ok(packs) = prepare::packs(&asked.taken, &chosen, &host, false, printer) else { return Ok(None) };
     let resolved = prepare::resolve(project, &chosen, &packs, printer)?;
     let plan = plan::plan(&project.config, scenario, about, request, &resolved, prepare::environment);
-    // A run would ask for these, and for nothing else.
-    let asks = |name: &str| {
-        let when =
-            scenario.checks.iter().filter_map(|id| project.config.check(id)).flat_map(|check| &check.when.capabilities);
-        let needs = plan.units.iter().flat_map(|unit| unit.needs.keys());
-        when.chain(needs).any(|asked| asked.as_str() == name)
+    // And for these of what is.
+    let asks = |name: &CapabilityName| {
+        conditions.keys().any(|asked| *asked == name) || plan.units.iter().any(|unit| unit.needs.contains_key(name))
     };
-    let believed: Vec<(Capability, String)> =
-        believed.into_iter().filter(|(name, _)| asks(name)).map(|(_, known)| known).collect();
+    believed.retain(|(capability, _)| asks(&capability.name));
     let trust = question::trust()?;
     let deposits = store.deposits(plan.scenario.as_str())?;
     let fits = |deposit: &&Deposit| beside.is_none_or(|run| deposit.run == *run);
@@ -71,7 +71,7 @@ pub(super) fn look(
         let answer = Answer::Run(vec![because]);
         return Ok(Some(AtRest { plan, answer, identity: None, differences: Vec::new(), believed }));
     };
-    let (answer, preimage) = answer(asked, &plan, &then, &believed, (store, state), (&trust, &key, &host_name))?;
+    let (answer, preimage) = answer(asked, &plan, &then, &believed, (store, state), (&trust, &key))?;
     let identity = Some(Identity::digest(&preimage));
     let differences = evidence::differences(&before.preimage, &preimage).unwrap_or_default();
     Ok(Some(AtRest { plan, answer, identity, differences, believed }))
@@ -84,29 +84,21 @@ fn answer(
     before: &Identity,
     believed: &[(Capability, String)],
     (store, state): (&Store<'_>, &State),
-    (trust, key, host): (&Trust, &[u8; 32], &str),
+    (trust, key): (&Trust, &[u8; 32]),
 ) -> Result<(Answer, Vec<u8>), CliError> {
     let workspace = &asked.taken.workspace;
     let known: Vec<Capability> = believed.iter().map(|(capability, _)| capability.clone()).collect();
-    let supervisor = prepare::supervisor()?;
-    let stops = channel::<Stop>();
     let memory = question::files(asked);
-    let tools = Tools {
-        snapshot: &asked.taken.snapshot,
-        root: &workspace.root,
-        supervisor: &supervisor,
-        cut: Cut { deadline: None, stops: (&stops.0, &stops.1) },
-        memory: memory.as_ref(),
-    };
+    let tools = Tools { snapshot: &asked.taken.snapshot, root: &workspace.root, memory: memory.as_ref() };
     let engine = question::engine();
     let identity = tools.identity_at_rest(plan, facts(asked, trust, &engine, &known, key), before);
     let preimage = identity.preimage().map_err(|error| CliError::trouble(error.to_string()))?;
-    let (root, now) = (workspace.root.to_string_lossy(), system::now());
+    let (root, host, now) = (workspace.root.to_string_lossy(), system::host_name(), system::now());
     let asking = Asking {
         identity: Identity::digest(&preimage),
         preimage: &preimage,
         scenario: plan.scenario.as_str(),
-        place: (&root, host),
+        place: (&root, &host),
         key,
         trust,
         max_age: plan.max_age,
@@ -136,14 +128,10 @@ pub(super) fn beliefs(believed: &[(Capability, String)]) -> Vec<String> {
     believed.iter().map(one).collect()
 }
 
-/// What was found out last of the capabilities that these checks ask for.
-pub(super) fn believed(store: &Store<'_>, checks: &[&Check]) -> Result<Vec<(Capability, String)>, CliError> {
-    let asks = |name: &str| {
-        checks
-            .iter()
-            .flat_map(|check| check.when.capabilities.iter().chain(&check.needs))
-            .any(|asked| asked.as_str() == name)
-    };
-    let known = evidence::last_probed(store, &system::host_name())?;
-    Ok(known.into_iter().filter(|(name, _)| asks(name)).map(|(_, known)| known).collect())
+/// What was found out last of these capabilities on this host, and when.
+pub(super) fn believed(
+    store: &Store<'_>,
+    wanted: BTreeSet<&CapabilityName>,
+) -> Result<Vec<(Capability, String)>, CliError> {
+    Ok(evidence::last_probed(store, &system::host_name(), wanted)?.into_values().collect())
 }

@@ -2,15 +2,13 @@
 //! is run and no pack is built for it.
 
 use super::args::{Status, Verify};
-use super::asked::{Asked, ask};
+use super::asked::{Asked, at_rest};
 use super::error::CliError;
 use super::printer::Printer;
-use super::take::Budget;
-use super::turn::{self, Turn};
-use super::{prepare, rest};
+use super::{prepare, rest, turn};
 use crate::config::User;
-use crate::model::{PlanRow, Record, RunOutcome};
-use crate::plan::{Request, Unit};
+use crate::model::Record;
+use crate::plan::Request;
 use crate::report::escape;
 use crate::store::{self, State, Store, Summary};
 use serde_json::json;
@@ -30,13 +28,12 @@ pub(super) fn status(folder: &Path, options: &Status, printer: &Printer) -> Resu
     // It waits for nobody, as a plan does.
     let look = Verify { scenario: options.scenario.clone(), plan: true, ..Verify::default() };
     let user = prepare::user(printer)?;
-    let mut turn = Turn::new(Budget::default(), &look, None, printer, &waiting)?;
-    let asked = ask(folder, &user, &mut turn)?;
+    let asked = at_rest(folder, &look, &user, printer, &waiting)?;
     let scenario = asked.scenario(&look)?.name.to_string();
     let tree = asked.taken.snapshot.tree;
     let state = State::look(&prepare::state_folder(&asked.taken.workspace))?;
     let alive = state.as_ref().map(store::settle).unwrap_or_default();
-    let store = state.as_ref().map(|state| Store::read(state, &waiting)).transpose()?.flatten();
+    let store = prepare::records(state.as_ref(), &waiting)?;
     turn::newer(store.as_ref(), printer);
     let known = match &store {
         Some(store) => match store.last_full(&scenario, Some(tree))? {
@@ -118,7 +115,7 @@ fn judge(
     let verdict = &record.verdict;
     let no = |why: String| Ok(Known::Not(why));
     let run = format!("run {} of this tree", record.run);
-    if !matches!(verdict.outcome, RunOutcome::Passed | RunOutcome::NotApplicable) || record.verdict_digest.is_none() {
+    if !verdict.outcome.is_green() || record.verdict_digest.is_none() {
         return no(format!("{run} came to: {}", verdict.outcome.word()));
     }
     if verdict.subject.spec.map(|spec| spec.digest) != asked.spec.as_ref().map(|spec| spec.digest) {
@@ -133,13 +130,11 @@ fn judge(
         // Why it is not is told in full by `verify`, which may mend it.
         return no(format!("a pack that {run} used is not there as it was then"));
     };
-    let same = |(unit, then): (&Unit, &PlanRow)| unit.row == *then;
-    if now.plan.units.len() != verdict.plan.len() || !now.plan.units.iter().zip(&verdict.plan).all(same) {
-        let other = now.plan.units.iter().zip(&verdict.plan).find(|(unit, then)| unit.row != **then);
-        return no(other.map_or_else(
-            || format!("{run} was asked for something else"),
-            |(unit, _)| format!("check {} is another one than in {run}", unit.id),
-        ));
+    if let Some((unit, _)) = now.plan.units.iter().zip(&verdict.plan).find(|(unit, then)| unit.row != **then) {
+        return no(format!("check {} is another one than in {run}", unit.id));
+    }
+    if now.plan.units.len() != verdict.plan.len() {
+        return no(format!("{run} was asked for something else"));
     }
     if let Some(identity) = record.identity
         && now.identity.is_some_and(|now| now != identity)

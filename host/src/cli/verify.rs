@@ -14,14 +14,14 @@ use super::turn::{self, Entered, Turn};
 use super::why::explained;
 use super::{baseline, prepare, rest};
 use crate::config::User;
-use crate::evidence::{self, Answer, Tools};
+use crate::evidence::{self, Answer, Fingerprints, Tools};
 use crate::guest::{Host, Walls};
 use crate::model::{Because, Event, Record, Reuse, Withheld};
 use crate::native::{Cut, Stop, Supervisor};
-use crate::plan::{self, About, Plan, Unit};
+use crate::plan::{self, About, Plan, Unit, Work};
 use crate::report::deselected;
 use crate::run::{self, Surroundings};
-use crate::store::{Lease, State, Store};
+use crate::store::{Lease, State};
 use crate::system::{self, clock};
 use std::path::Path;
 use std::sync::Arc;
@@ -93,8 +93,10 @@ impl Session<'_> {
         baseline::with_base(project, scenario, &chosen, base.as_ref(), printer)?;
         if options.plan {
             let state = State::look(&prepare::state_folder(workspace))?;
-            let store = state.as_ref().map(|state| Store::read(state, turn.waiting)).transpose()?.flatten();
-            let believed = store.map_or_else(|| Ok(Vec::new()), |store| rest::believed(&store, &chosen))?;
+            let store = prepare::records(state.as_ref(), turn.waiting)?;
+            let asked_of = chosen.iter().flat_map(|check| check.when.capabilities.iter().chain(&check.needs));
+            let asked_of = asked_of.collect();
+            let believed = store.map_or_else(|| Ok(Vec::new()), |store| rest::believed(&store, asked_of))?;
             return Ok(Some(super::plan::show(taken, scenario, about, request, options.json, &believed, printer)));
         }
         let probes = prepare::probes(workspace, supervisor);
@@ -116,7 +118,8 @@ impl Session<'_> {
             probes.capability(name, probe, cut);
         }
         let memory = question::files(&asked);
-        let tools = Tools { snapshot, root: &workspace.root, supervisor, cut, memory: memory.as_ref() };
+        let tools = Tools { snapshot, root: &workspace.root, memory: memory.as_ref() };
+        let tools = (&tools, Fingerprints { supervisor, cut });
         if turn.enter_at_last(workspace)? == Entered::Late {
             return Ok(None);
         }
@@ -126,13 +129,13 @@ impl Session<'_> {
             memory.keep(&bytes);
         }
         let known = probes.known();
-        let question = Question::new(&asked, &plan, &tools, &known)?;
+        let question = Question::new(&asked, &plan, tools, &known)?;
         let (because, _flight) = match self.answered(&question, &asked, &plan, turn)? {
             Answered::Served(code) => return Ok(Some(code)),
             Answered::Late => return Ok(None),
             Answered::Not(because, flight) => (because, flight),
         };
-        if question::has_commands(&plan) {
+        if plan.units.iter().any(|unit| matches!(unit.work, Work::Command { .. })) {
             supervisor.start();
         }
         for name in secrets.too_short() {
@@ -171,7 +174,7 @@ impl Session<'_> {
             &plan,
             &around,
             &place,
-            &|| question.moved(&asked, &plan, &tools, &known),
+            &|| question.moved(&asked, &plan, tools, &known),
             &question,
             turn.waiting,
         )?))

@@ -1,17 +1,14 @@
 //! `probity why` and what `verify --explain` says: why a check ran, or why a record answered in its place.
 
 use super::args::{Verify, Why};
-use super::asked::ask;
+use super::asked::at_rest;
 use super::error::CliError;
-use super::prepare;
 use super::printer::Printer;
-use super::rest;
-use super::take::Budget;
-use super::turn::{self, Turn};
+use super::{prepare, rest, turn};
 use crate::evidence::Answer;
 use crate::model::{Because, CheckId, Input};
 use crate::report::escape;
-use crate::store::{self, State, Store};
+use crate::store::{self, State};
 use serde_json::json;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -23,8 +20,7 @@ pub(super) fn why(folder: &Path, options: &Why, printer: &Printer) -> Result<u8,
     let waiting = turn::waiting(printer);
     let look = Verify { scenario: options.scenario.clone(), plan: true, ..Verify::default() };
     let user = prepare::user(printer)?;
-    let mut turn = Turn::new(Budget::default(), &look, None, printer, &waiting)?;
-    let asked = ask(folder, &user, &mut turn)?;
+    let asked = at_rest(folder, &look, &user, printer, &waiting)?;
     let scenario = asked.scenario(&look)?;
     let check = scenario.checks.iter().find(|id| id.as_str() == options.check).cloned().ok_or_else(|| {
         let ids: Vec<&str> = scenario.checks.iter().map(CheckId::as_str).collect();
@@ -39,7 +35,7 @@ pub(super) fn why(folder: &Path, options: &Why, printer: &Printer) -> Result<u8,
     if let Some(state) = &state {
         store::settle(state);
     }
-    let store = state.as_ref().map(|state| Store::read(state, &waiting)).transpose()?.flatten();
+    let store = prepare::records(state.as_ref(), &waiting)?;
     turn::newer(store.as_ref(), printer);
     let known = match (&store, &state) {
         (Some(store), Some(state)) => rest::look(&asked, &look, &user, &asked.request, (store, state), None, printer)?,

@@ -2,9 +2,9 @@
 //! anew but whether it is still about what is there.
 
 use super::answer::is_here;
-use crate::model::{Capability, Input, Record, RunOutcome, Withheld};
+use crate::model::{Capability, CapabilityName, Input, Record, Withheld};
 use crate::store::{Deposit, State, Store, StoreError, Trust, logs_hold};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy)]
@@ -47,10 +47,16 @@ pub fn delivery(store: &Store<'_>, state: &State, wanted: &Wanted<'_>) -> Result
         let fits = subject.tree == wanted.tree && subject.commit.as_deref() == wanted.commit;
         (fits && deposit.is_sealed(&record, wanted.key) && logs_hold(state, &record).is_ok()).then_some(record)
     };
-    let fitting: Vec<Record> = deposits.iter().filter_map(fits).collect();
     // What says something here comes before what somebody else's place came to.
-    let own = fitting.iter().position(|record| says_something_at(record, wanted.place)).unwrap_or(0);
-    let Some(record) = fitting.into_iter().nth(own) else { return Ok(Delivery::Missing) };
+    let mut elsewhere = None;
+    let here = deposits.iter().filter_map(fits).find_map(|record| {
+        if says_something_at(&record, wanted.place) {
+            return Some(record);
+        }
+        elsewhere.get_or_insert(record);
+        None
+    });
+    let Some(record) = here.or(elsewhere) else { return Ok(Delivery::Missing) };
     let moved = moved(store, &record, wanted)?;
     if moved.is_empty() {
         return Ok(Delivery::Current(Box::new(record)));
@@ -61,9 +67,8 @@ pub fn delivery(store: &Store<'_>, state: &State, wanted: &Wanted<'_>) -> Result
 
 /// Whether a record says something at a place: what is green and held back from nobody does so everywhere.
 fn says_something_at(record: &Record, place: (&str, &str)) -> bool {
-    let green = matches!(record.verdict.outcome, RunOutcome::Passed | RunOutcome::NotApplicable);
     let reserved = |withheld: &Withheld| !matches!(withheld, Withheld::NotApplicable);
-    (green && !record.withheld.iter().any(reserved)) || is_here(record, place)
+    (record.verdict.outcome.is_green() && !record.withheld.iter().any(reserved)) || is_here(record, place)
 }
 
 fn moved(store: &Store<'_>, record: &Record, wanted: &Wanted<'_>) -> Result<Vec<Input>, StoreError> {
@@ -80,9 +85,9 @@ fn moved(store: &Store<'_>, record: &Record, wanted: &Wanted<'_>) -> Result<Vec<
         let place = |(tree, host): (&str, &str)| Some(format!("{tree} on {host}"));
         differ("place", place((&record.tree, &record.host)), place(wanted.place));
     }
-    let known = last_probed(store, wanted.place.1)?;
+    let known = last_probed(store, wanted.place.1, record.capabilities.iter().map(|then| &then.name).collect())?;
     for then in &record.capabilities {
-        let now = known.get(then.name.as_str()).map_or(then.state, |(now, _)| now.state);
+        let now = known.get(&then.name).map_or(then.state, |(now, _)| now.state);
         differ(&format!("capability {}", then.name), Some(then.state.to_string()), Some(now.to_string()));
     }
     if wanted.trust.disowns(record) {
@@ -91,14 +96,25 @@ fn moved(store: &Store<'_>, record: &Record, wanted: &Wanted<'_>) -> Result<Vec<
     Ok(moved)
 }
 
-/// What was found out last of each capability on this host, and when.
-pub fn last_probed(store: &Store<'_>, host: &str) -> Result<BTreeMap<String, (Capability, String)>, StoreError> {
+/// What was found out last of each of these capabilities on this host, and when. Records are read as long as one is not known.
+pub fn last_probed(
+    store: &Store<'_>,
+    host: &str,
+    mut wanted: BTreeSet<&CapabilityName>,
+) -> Result<BTreeMap<CapabilityName, (Capability, String)>, StoreError> {
     let mut known = BTreeMap::new();
+    if wanted.is_empty() {
+        return Ok(known);
+    }
     for run in store.names()?.iter().rev() {
         let Ok(record) = store.get(run) else { continue };
         for capability in record.capabilities.iter().filter(|_| record.host == host) {
-            let found = || (capability.clone(), record.started.clone());
-            known.entry(capability.name.to_string()).or_insert_with(found);
+            if wanted.remove(&capability.name) {
+                known.insert(capability.name.clone(), (capability.clone(), record.started.clone()));
+            }
+        }
+        if wanted.is_empty() {
+            break;
         }
     }
     Ok(known)

@@ -14,5 +14,5 @@ mod tools;
 pub use answer::{Answer, Asking, age, answer};
 pub use delivery::{Delivery, Wanted, delivery, last_probed};
 pub use identity::{CheckInputs, CommandInputs, Facts, IDENTITY_SCHEMA, Identity, Mode, VOLATILE, differences};
-pub use rests::withheld;
-pub use tools::{Found, Tools};
+pub use rests::{QUARANTINE, withheld};
+pub use tools::{Fingerprints, Found, Tools};

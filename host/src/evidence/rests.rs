@@ -4,7 +4,7 @@ use crate::model::{CheckOutcome, EnvironmentMode, ErrorKind, Record, RunOutcome,
 use crate::plan::{Plan, Work};
 
 /// The trust class of what is made where strangers decide what runs.
-pub(super) const QUARANTINE: &str = "quarantine";
+pub const QUARANTINE: &str = "quarantine";
 
 /// Why a record answers for no other run. `unknown` is what could not be found out before the run, and `has_key` whether it
 /// can be sealed.

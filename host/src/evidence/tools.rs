@@ -4,7 +4,7 @@
 //! Must not: follow a link of the tree, or take what could not be found out for something that is the same everywhere.
 
 use super::identity::{CommandFacts, Facts, Identity};
-use crate::config::Globs;
+use crate::config::{Evident, Globs};
 use crate::model::{CheckId, Context, Digest, Encoder, Withheld};
 use crate::native::{Cut, Environment, MAX_SAID, Place, Supervisor, find_program, said};
 use crate::plan::{Plan, Work};
@@ -33,12 +33,17 @@ pub struct Tools<'a> {
     pub snapshot: &'a Snapshot,
     /// The folder that it lies in, where commands run.
     pub root: &'a Path,
-    /// What watches over fingerprints.
+    /// The digests of files that were not touched since. None where they are read anew.
+    pub memory: Option<&'a FileMemory>,
+}
+
+/// What runs the commands of `fingerprint`.
+#[derive(Clone, Copy)]
+pub struct Fingerprints<'a> {
+    /// What watches over them.
     pub supervisor: &'a Arc<Supervisor>,
     /// What ends them before their time.
     pub cut: Cut<'a>,
-    /// The digests of files that were not touched since. None where they are read anew.
-    pub memory: Option<&'a FileMemory>,
 }
 
 /// What was found out.
@@ -51,60 +56,66 @@ pub struct Found {
 
 impl Tools<'_> {
     /// The identity of a plan. Fingerprints are run for it, and nothing else is.
-    pub fn identity(&self, plan: &Plan, facts: Facts<'_>) -> Found {
+    pub fn identity(&self, plan: &Plan, facts: Facts<'_>, fingerprints: Fingerprints<'_>) -> Found {
         let mut hashes = Hashes::new(self.memory);
-        let (mut tools, mut missing) = (BTreeMap::new(), Vec::new());
         let mut heard: Vec<(&[String], &Environment, Result<Digest, String>)> = Vec::new();
+        let found = self.found(plan, facts, &mut hashes, |_, environment, evident| {
+            for argv in &evident.fingerprint {
+                if !heard.iter().any(|(other, around, _)| *other == argv && *around == environment) {
+                    heard.push((argv, environment, self.fingerprint(argv, environment, fingerprints)));
+                }
+            }
+            let of = |argv: &Vec<String>| {
+                let one = heard.iter().find(|(other, around, _)| *other == argv && *around == environment);
+                one.map(|(_, _, said)| said.clone())
+            };
+            evident.fingerprint.iter().filter_map(of).collect()
+        });
+        hashes.keep();
+        found
+    }
+
+    /// The identity as far as it is known without running anything: what fingerprints said is taken from another one.
+    pub fn identity_at_rest(&self, plan: &Plan, facts: Facts<'_>, before: &Identity) -> Identity {
+        let then: BTreeMap<&CheckId, _> =
+            before.checks.iter().filter_map(|check| Some((&check.row.id, check.command.as_ref()?))).collect();
+        let said = |id: &CheckId| then.get(id).map(|then| then.fingerprints.clone()).unwrap_or_default();
+        let mut hashes = Hashes::new(self.memory);
+        self.found(plan, facts, &mut hashes, |id, _, _| said(id).into_iter().map(Ok).collect()).identity
+    }
+
+    /// The identity with what fingerprints `said` of each command.
+    fn found<'p>(
+        &self,
+        plan: &'p Plan,
+        facts: Facts<'_>,
+        hashes: &mut Hashes<'_>,
+        mut said: impl FnMut(&'p CheckId, &'p Environment, &'p Evident) -> Vec<Result<Digest, String>>,
+    ) -> Found {
+        let (mut tools, mut missing) = (BTreeMap::new(), Vec::new());
         for unit in &plan.units {
             let Work::Command { argv, environment, evidence, .. } = &unit.work else { continue };
             let mut known = CommandFacts::default();
             let mut miss = |message: String| {
                 missing.push(Withheld::Unidentified { check: unit.id.clone(), message });
             };
-            match self.program(&argv[0], environment, &mut hashes) {
+            match self.program(&argv[0], environment, hashes) {
                 Ok(program) => known.program = program,
                 Err(message) => miss(message),
             }
-            for argv in &evidence.fingerprint {
-                let known_one = heard.iter().find(|(other, around, _)| *other == argv && *around == environment);
-                let one = if let Some((_, _, one)) = known_one {
-                    one.clone()
-                } else {
-                    let one = self.fingerprint(argv, environment);
-                    heard.push((argv, environment, one.clone()));
-                    one
-                };
+            for one in said(&unit.id, environment, evidence) {
                 match one {
                     Ok(digest) => known.fingerprints.push(digest),
                     Err(message) => miss(message),
                 }
             }
-            if let Some(globs) = &evidence.ambient {
-                match self.ambient(globs, &mut hashes) {
-                    Ok(digest) => known.ambient = Some(digest),
-                    Err(message) => miss(message),
-                }
+            match evidence.ambient.as_ref().map(|globs| self.ambient(globs, hashes)).transpose() {
+                Ok(ambient) => known.ambient = ambient,
+                Err(message) => miss(message),
             }
             tools.insert(unit.id.clone(), known);
         }
-        hashes.keep();
         Found { identity: Identity::new(plan, facts, &tools), missing }
-    }
-
-    /// The identity as far as it is known without running anything: what fingerprints said is taken from another one.
-    pub fn identity_at_rest(&self, plan: &Plan, facts: Facts<'_>, before: &Identity) -> Identity {
-        let mut hashes = Hashes::new(self.memory);
-        let mut tools = BTreeMap::new();
-        let then: BTreeMap<&CheckId, _> =
-            before.checks.iter().filter_map(|check| Some((&check.row.id, check.command.as_ref()?))).collect();
-        for unit in &plan.units {
-            let Work::Command { argv, environment, evidence, .. } = &unit.work else { continue };
-            let fingerprints = then.get(&unit.id).map(|then| then.fingerprints.clone()).unwrap_or_default();
-            let program = self.program(&argv[0], environment, &mut hashes).unwrap_or_default();
-            let ambient = evidence.ambient.as_ref().and_then(|globs| self.ambient(globs, &mut hashes).ok());
-            tools.insert(unit.id.clone(), CommandFacts { program, fingerprints, ambient });
-        }
-        Identity::new(plan, facts, &tools)
     }
 
     /// The digest of the program's file. None where there is none, and where it is part of the subject.
@@ -125,10 +136,10 @@ impl Tools<'_> {
         hashes.of(&path, &file).map(Some).map_err(unreadable)
     }
 
-    fn fingerprint(&self, argv: &[String], environment: &Environment) -> Result<Digest, String> {
-        let supervisor = Arc::clone(self.supervisor);
+    fn fingerprint(&self, argv: &[String], environment: &Environment, by: Fingerprints<'_>) -> Result<Digest, String> {
+        let supervisor = Arc::clone(by.supervisor);
         let place = Place { folder: self.root.to_owned(), environment: environment.clone(), supervisor };
-        let said = said(argv, &place, PATIENCE, self.cut)?;
+        let said = said(argv, &place, PATIENCE, by.cut)?;
         if said.len() < MAX_SAID {
             Ok(Digest::of(&said))
         } else {

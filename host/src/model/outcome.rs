@@ -239,6 +239,11 @@ impl RunOutcome {
         }
     }
 
+    /// Whether it lets anything through.
+    pub fn is_green(self) -> bool {
+        self.exit_code() == 0
+    }
+
     /// What the rows of a run add up to. The red of a check that does not block is a concern: it decides
     /// nothing, and it is no pass either; it decides where it is all there is of a run of a part.
     pub fn of(rows: &[Row]) -> Self {

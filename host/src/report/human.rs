@@ -231,14 +231,7 @@ impl Human {
             bold("reused"),
             spoken_seconds(reuse.age_s)
         );
-        let here = if reuse.here { ", which is here" } else { "" };
-        let _ = writeln!(
-            text,
-            "Produced at: {} on {}{here}, {}",
-            escape(&reuse.tree),
-            escape(&reuse.host),
-            escape(&reuse.started)
-        );
+        text.push_str(&produced(&reuse.tree, &reuse.host, &reuse.started, reuse.here));
         let _ = writeln!(text, "Shared record: {}", escape(&reuse.shared_record));
         if !reuse.failures.is_empty() {
             let runs: Vec<&str> = reuse.failures.iter().map(RunId::as_str).collect();
@@ -355,6 +348,12 @@ impl Human {
         );
         text
     }
+}
+
+/// The line that says where and when a record was made.
+pub fn produced(tree: &str, host: &str, started: &str, here: bool) -> String {
+    let here = if here { ", which is here" } else { "" };
+    format!("Produced at: {} on {}{here}, {}\n", escape(tree), escape(host), escape(started))
 }
 
 /// Whether it goes without saying that a record answers for no other run.

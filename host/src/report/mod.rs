@@ -6,6 +6,6 @@ mod human;
 mod lines;
 mod text;
 
-pub use human::{Human, Style, deselected};
+pub use human::{Human, Style, deselected, produced};
 pub use lines::{EVENTS_SCHEMA, line};
 pub use text::{escape, escape_in_json, without_codes};

@@ -89,7 +89,7 @@ fn outcome(exit: Exit, gap_exit: &[u8], class: Option<ResultClass>, errors: bool
 }
 
 /// Holds what was written against the bounds that packs have too, and against the tree, and puts it into its one form.
-fn checked(written: Written, snapshot: &Snapshot) -> Result<Written, String> {
+fn checked(mut written: Written, snapshot: &Snapshot) -> Result<Written, String> {
     if let Some(message) = &written.message {
         line_form("its message", message)?;
         if message.len() > MESSAGE_BYTES {
@@ -97,7 +97,6 @@ fn checked(written: Written, snapshot: &Snapshot) -> Result<Written, String> {
         }
     }
     // Tools write `./src/a` as often as `src/a`.
-    let mut written = written;
     for finding in &mut written.report.findings {
         finding.place.iter_mut().for_each(|place| plain(&mut place.path));
         finding.edits.iter_mut().for_each(|edit| plain(&mut edit.path));

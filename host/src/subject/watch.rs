@@ -7,13 +7,15 @@
 //! Against accidents and ordinary tools: a store through a mapping, a mount put over a folder, and a clock that was set back
 //! leave no trace here.
 
+use super::beneath::{Root, stat};
 use super::entry::StatKey;
 use super::snapshot::{Snapshot, Workspace};
-use rustix::fs::{AtFlags, Mode, OFlags};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
+use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 
 /// The most names that are asked about; what is more counts.
 const MAX_ASKED: usize = 10_000;
@@ -48,8 +50,7 @@ impl Watch {
             }
         }
         let root = &workspace.root;
-        let open = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let Ok(base) = rustix::fs::open(root, open, Mode::empty()) else {
+        let Ok(base) = open(root) else {
             return Self { folders: BTreeMap::new(), names: None };
         };
         let clock = std::time::Instant::now();
@@ -64,10 +65,9 @@ impl Watch {
     /// What happened until now. `later` is the subject as it is.
     pub fn end(self, workspace: &Workspace, before: &Snapshot, later: &Snapshot) -> Happened {
         let mut happened = Happened::default();
-        let open = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let Ok(base) = rustix::fs::open(&workspace.root, open, Mode::empty()) else { return happened };
+        let Ok(base) = open(&workspace.root) else { return happened };
         let shown = |path: &[u8]| format!("{}/", String::from_utf8_lossy(if path.is_empty() { b"." } else { path }));
-        let told = self.names.map(Names::end);
+        let told = self.names.and_then(Names::end);
         let mut stirred = Vec::new();
         for (path, then) in &self.folders {
             match times(&base, path) {
@@ -81,9 +81,9 @@ impl Watch {
             }
         }
         match told {
-            Some(Some(names)) => happened.touched = came_and_went(workspace, names, before, later),
+            Some(names) => happened.touched = came_and_went(workspace, names, before, later),
             // Nobody says what that was.
-            None | Some(None) => happened.touched = stirred.into_iter().map(|path| shown(path)).collect(),
+            None => happened.touched = stirred.into_iter().map(|path| shown(path)).collect(),
         }
         happened
     }
@@ -112,10 +112,12 @@ fn came_and_went(workspace: &Workspace, names: BTreeSet<Vec<u8>>, before: &Snaps
     names.iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect()
 }
 
+fn open(root: &Path) -> io::Result<OwnedFd> {
+    Root::open(root)?.folder(b"")
+}
+
 fn times(base: &OwnedFd, path: &[u8]) -> Option<StatKey> {
-    let path = if path.is_empty() { OsStr::new(".") } else { OsStr::from_bytes(path) };
-    let stat = rustix::fs::statat(base, path, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-    Some(StatKey::of(&stat))
+    stat(base, if path.is_empty() { b"." } else { path }).ok().map(|stat| StatKey::of(&stat))
 }
 
 #[cfg(target_os = "linux")]
@@ -128,7 +130,7 @@ struct Names {
 #[cfg(target_os = "linux")]
 impl Names {
     /// None where not all of these folders can be watched.
-    fn start<'a>(root: &std::path::Path, folders: impl Iterator<Item = &'a [u8]>) -> Option<Self> {
+    fn start<'a>(root: &Path, folders: impl Iterator<Item = &'a [u8]>) -> Option<Self> {
         use rustix::fs::inotify::{CreateFlags, WatchFlags, add_watch, init};
         let kernel = init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok()?;
         let events = WatchFlags::CREATE | WatchFlags::DELETE | WatchFlags::MOVED_FROM | WatchFlags::MOVED_TO;
@@ -188,7 +190,7 @@ struct Names;
 
 #[cfg(not(target_os = "linux"))]
 impl Names {
-    fn start<'a>(_: &std::path::Path, _: impl Iterator<Item = &'a [u8]>) -> Option<Self> {
+    fn start<'a>(_: &Path, _: impl Iterator<Item = &'a [u8]>) -> Option<Self> {
         None
     }
 

@@ -8,6 +8,7 @@ use std::fs::OpenOptions;
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// Whether whoever started this process wants it to pass over a signal, as `nohup` and shells do for what they start in
 /// the background.
@@ -73,6 +74,11 @@ pub fn parse_key(text: &str) -> Option<[u8; 32]> {
 ///
 /// Where [`KEY_VARIABLE`] is set, it is that; none where that says no key.
 pub fn key() -> Option<[u8; 32]> {
+    static KEY: OnceLock<Option<[u8; 32]>> = OnceLock::new();
+    *KEY.get_or_init(find_key)
+}
+
+fn find_key() -> Option<[u8; 32]> {
     if let Some(said) = std::env::var_os(KEY_VARIABLE) {
         return said.to_str().and_then(parse_key);
     }
