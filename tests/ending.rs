@@ -461,3 +461,52 @@ fn what_cannot_be_written_to_keeps_no_run_from_its_end() {
     assert_eq!((ran.code, &document["record"]["verdict"]["outcome"]), (Some(1), &json!("stale")), "{document:#}");
     assert_eq!(document["record"]["moved"], json!(["kept/file"]));
 }
+
+/// How a run ends whose output nobody reads: a signal and the budget end it all the same, and it is recorded as what it is.
+#[test]
+fn a_reader_that_stands_still_keeps_no_run_from_its_end() {
+    let flood = "yes | head -c 1000000\n: > ../ready\nwhile :; do sleep 0.01; done";
+    for (budget, outcome) in [("", "interrupted"), ("timeout = \"1s\"\n", "timed_out")] {
+        for format in [&["--format", "jsonl"][..], &[]] {
+            let project = project(flood);
+            let config =
+                format!("[checks.c]\ncommand = [\"sh\", \"./run\"]\n[scenarios.default]\nchecks = [\"c\"]\n{budget}");
+            project.write("probity.toml", config);
+            let mut command = project.command(&[&["verify", "-v"], format].concat());
+            let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+            if budget.is_empty() {
+                eventually("the flood", || project.outside().join("ready").exists());
+                // Time enough for what is told to fill the pipe.
+                std::thread::sleep(std::time::Duration::from_millis(500));
+                signal("TERM", &child.id().to_string());
+            }
+            assert_eq!(child.wait().unwrap().code(), Some(1), "{outcome} {format:?}");
+            let log = project.run(&["log", "-n1"]).exits(0).stdout;
+            assert!(log.contains(&format!("  {outcome} ")), "{format:?}: {log}");
+        }
+    }
+}
+
+#[test]
+fn a_repository_that_a_command_moved_away_is_not_what_was_verified() {
+    let project = project("mv .git ../gone");
+    project.committed();
+    let ran = project.run(&["verify", "--format", "jsonl"]).exits(1);
+    let last: Value = serde_json::from_str(ran.stdout.lines().last().unwrap()).unwrap();
+    assert_eq!((&last["event"], &last["record"]["moved"]), (&json!("run_finished"), &json!(["."])), "{last:#}");
+    // Records are part of what is gone.
+    assert_eq!((&last["recorded"], &last["record"]["verdict"]["outcome"]), (&json!(false), &json!("error")));
+}
+
+#[test]
+fn a_large_log_is_shown_in_little_memory() {
+    const SIZE: u64 = 1 << 28;
+    let project = project(&format!("head -c {SIZE} /dev/zero"));
+    project.run(&["verify"]).exits(0);
+    for arguments in [&["show", "--log", "--check", "c"][..], &["show", "--log"]] {
+        let file = project.outside().join("shown");
+        let mut command = project.after("ulimit -v 200000", arguments);
+        assert!(command.stdout(fs::File::create(&file).unwrap()).status().unwrap().success(), "{arguments:?}");
+        assert!(fs::metadata(&file).unwrap().len() >= SIZE, "{arguments:?}");
+    }
+}

@@ -6,15 +6,29 @@ use super::error::CliError;
 use crate::config::Colour;
 use crate::model::Secrets;
 use crate::report::{Style, escape, escape_in_json};
+use crate::subject::Patience;
+use crate::system::clock;
 use anstyle::{AnsiColor, Style as Ansi};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use std::cell::{Cell, RefCell};
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::prelude::*;
+
+/// How much a pipe takes at once when it takes anything: the least that systems promise.
+const PIECE: usize = 4096;
+
+/// How often it is asked whether a reader is still worth waiting for.
+const SLICE: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+
+/// How long one that stands still has when a run is to end.
+const LAST: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
 
 /// Writes to the terminal.
 pub(super) struct Printer {
@@ -26,6 +40,12 @@ pub(super) struct Printer {
     shown: Cell<bool>,
     /// Why data did not reach stdout.
     lost: RefCell<Option<io::Error>>,
+    /// Whether the reader of stdout went away.
+    gone: Cell<bool>,
+    /// How long a reader that does not read is waited for.
+    patience: RefCell<Patience>,
+    /// Whether stdout and stderr were given up since nobody reads them.
+    stuck: [Cell<bool>; 2],
     /// What must not be in anything that is said to people, once it is known.
     secrets: RefCell<Option<Secrets>>,
 }
@@ -50,6 +70,9 @@ impl Printer {
             spinner: progress.then(spinner),
             shown: Cell::new(false),
             lost: RefCell::new(None),
+            gone: Cell::new(false),
+            patience: RefCell::default(),
+            stuck: [Cell::new(false), Cell::new(false)],
             secrets: RefCell::new(None),
         }
     }
@@ -70,6 +93,11 @@ impl Printer {
     /// From here on these values are in no message.
     pub(super) fn keep(&self, secrets: Secrets) {
         self.secrets.replace(Some(secrets));
+    }
+
+    /// From here on nobody is waited for who does not read what is written, once this is over.
+    pub(super) fn until(&self, patience: &Patience) {
+        self.patience.replace(patience.clone());
     }
 
     /// The text without the values that are to be kept.
@@ -93,23 +121,43 @@ impl Printer {
     }
 
     /// What a program wrote: as it is where another program reads it, harmless where a person does.
-    pub(super) fn out_foreign(&self, bytes: &[u8]) {
-        if io::stdout().is_terminal() {
-            let text: String = String::from_utf8_lossy(bytes).lines().map(|line| escape(line) + "\n").collect();
-            self.out(&text);
-        } else {
-            self.out_bytes(bytes);
+    /// It may be of any length.
+    pub(super) fn out_foreign(&self, bytes: impl io::Read) -> io::Result<()> {
+        const MOST: u64 = 64 << 10;
+        let person = io::stdout().is_terminal();
+        let mut bytes = io::BufReader::with_capacity(64 << 10, bytes);
+        let mut piece = Vec::new();
+        loop {
+            piece.clear();
+            // A line that is longer than this is told as several.
+            let count = if person {
+                bytes.by_ref().take(MOST).read_until(b'\n', &mut piece)
+            } else {
+                bytes.by_ref().take(MOST).read_to_end(&mut piece)
+            };
+            if count? == 0 {
+                return Ok(());
+            }
+            if person {
+                let text = String::from_utf8_lossy(&piece);
+                self.out(&(escape(text.trim_end_matches(['\n', '\r'])) + "\n"));
+            } else {
+                self.out_bytes(&piece);
+            }
+            // Nobody reads the rest.
+            if self.lost.borrow().is_some() || self.gone.get() {
+                return Ok(());
+            }
         }
     }
 
     fn out_bytes(&self, bytes: &[u8]) {
         self.quietly(|| {
-            let mut out = io::stdout().lock();
             // A reader that went away has read what it wanted.
-            if let Err(error) = out.write_all(bytes).and_then(|()| out.flush())
-                && error.kind() != io::ErrorKind::BrokenPipe
-            {
-                self.lost.replace(Some(error));
+            match self.send(io::stdout().as_fd(), &self.stuck[0], bytes) {
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => self.gone.set(true),
+                Err(error) => drop(self.lost.replace(Some(error))),
+                Ok(()) => {}
             }
         });
     }
@@ -118,8 +166,32 @@ impl Printer {
     pub(super) fn note(&self, text: &str) {
         let text = self.concealed(text);
         self.quietly(|| {
-            let _ = writeln!(io::stderr().lock(), "{text}");
+            let _ = self.send(io::stderr().as_fd(), &self.stuck[1], format!("{text}\n").as_bytes());
         });
+    }
+
+    /// Writes as fast as somebody reads: a reader that stands still ends no run, and holds none up that is to end.
+    fn send(&self, stream: BorrowedFd<'_>, stuck: &Cell<bool>, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let patience = self.patience.borrow();
+            let over = patience.over().is_some();
+            if stuck.get() {
+                return Err(unread());
+            }
+            let mut ready = [PollFd::new(&stream, PollFlags::OUT)];
+            match poll(&mut ready, Some(&if over { LAST } else { SLICE })) {
+                Ok(0) => stuck.set(over),
+                // What is ready takes this much without waiting.
+                Ok(_) => match rustix::io::write(stream, &bytes[..bytes.len().min(PIECE)]) {
+                    Ok(count) => bytes = &bytes[count..],
+                    Err(Errno::INTR | Errno::AGAIN) => {}
+                    Err(error) => return Err(error.into()),
+                },
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
     }
 
     /// Why something did not reach stdout, if anything did not. A reader that went away has read what it wanted.
@@ -147,7 +219,7 @@ impl Printer {
 
     /// Shows on a terminal what goes on now; nothing where `what` is none.
     pub(super) fn status(&self, what: Option<&str>) {
-        self.doing(what.map(|what| Doing { what: String::new(), since: vec![(escape(what), Instant::now())] }));
+        self.doing(what.map(|what| Doing { what: String::new(), since: vec![(escape(what), clock::now())] }));
     }
 
     /// The same of checks: how many are done, and which run since when.
@@ -186,6 +258,10 @@ impl Printer {
     }
 }
 
+fn unread() -> io::Error {
+    io::Error::other("nobody read it")
+}
+
 /// What goes on, and since when.
 #[derive(Debug, Default)]
 struct Doing {
@@ -197,7 +273,9 @@ impl Doing {
     /// On one line: the first few of them.
     fn text(&self) -> String {
         const FEW: usize = 3;
-        let one = |(what, since): &(String, Instant)| format!("{what} {}s", since.elapsed().as_secs());
+        let one = |(what, since): &(String, Instant)| {
+            format!("{what} {}s", clock::now().saturating_duration_since(*since).as_secs())
+        };
         let mut words: Vec<String> = self.since.iter().take(FEW).map(one).collect();
         if let Some(more @ 1..) = self.since.len().checked_sub(FEW) {
             words.push(format!("and {more} more"));
@@ -221,8 +299,14 @@ fn spinner() -> (ProgressBar, Arc<Mutex<Doing>>) {
 
 /// What clap has to say: help and version on stdout with exit code 0, mistakes on stderr with 2.
 pub(super) fn usage(error: &clap::Error) -> ExitCode {
-    let _ = error.print();
-    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+    let code = u8::try_from(error.exit_code()).unwrap_or(2);
+    match error.print() {
+        Err(error) if code == 0 && error.kind() != io::ErrorKind::BrokenPipe => {
+            let _ = writeln!(io::stderr().lock(), "error: stdout could not be written to: {error}");
+            ExitCode::from(4)
+        }
+        _ => ExitCode::from(code),
+    }
 }
 
 /// Starts the log on stderr: `-vv` for what Probity does, `-vvv` for everything, `PROBITY_LOG` in detail.

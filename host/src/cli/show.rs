@@ -7,8 +7,9 @@ use super::shown::{document, tail};
 use super::{current, prepare, turn};
 use crate::model::{CheckKind, CheckOutcome, Coverage, Record, RecordRow, Row, SkipReason};
 use crate::report::{Human, escape};
-use crate::store::{self, Label, State, Store, StoreError, read_combined, read_log};
+use crate::store::{self, Label, State, Store, StoreError, open_combined, open_log};
 use std::fmt::Write as _;
+use std::io;
 use std::path::Path;
 
 /// What is said of a record that no longer counts for the specification.
@@ -19,15 +20,15 @@ pub(super) fn show(folder: &Path, options: &Show, printer: &Printer) -> Result<u
     let (state, store, record) = stored(folder, &options.run, &waiting, printer)?;
     let row = options.check.as_deref().map(|id| one(&record, id)).transpose()?;
     if options.log {
-        let bytes = match row {
+        let unreadable = |error: io::Error| CliError::trouble(format!("the log cannot be read: {error}"));
+        match row {
             Some((row, around)) => match &around.log {
-                Some(log) => read_log(&state, &record.run, &around.id, log),
+                Some(log) => open_log(&state, &record.run, &around.id, log).and_then(|log| printer.out_foreign(log)),
                 None => return Err(no_output(record.abandoned, row, around)),
             },
-            None => read_combined(&state, &record.run),
-        };
-        let bytes = bytes.map_err(|error| CliError::trouble(format!("the log cannot be read: {error}")))?;
-        printer.out_foreign(&bytes);
+            None => open_combined(&state, &record.run).and_then(|log| printer.out_foreign(log)),
+        }
+        .map_err(unreadable)?;
         return Ok(0);
     }
     let spec = record.verdict.subject.spec;

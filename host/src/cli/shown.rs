@@ -6,6 +6,7 @@ use super::printer::Printer;
 use crate::model::{CheckKind, Event, Record, RecordRow, Reuse, RunId};
 use crate::report::{self, Human};
 use crate::store::{self, State};
+use crate::system::clock;
 use std::time::Instant;
 
 /// The last lines of a failed command's output that a report shows.
@@ -74,7 +75,7 @@ impl<'a> Shown<'a> {
                 }
             }
             Format::Jsonl => {
-                let elapsed = self.began.map(|began| began.elapsed().as_millis());
+                let elapsed = self.began.map(|began| clock::now().saturating_duration_since(began).as_millis());
                 let at = elapsed.map(|at| u64::try_from(at).unwrap_or(u64::MAX));
                 let line = report::line(event, at).map_err(|error| CliError::trouble(error.to_string()))?;
                 printer.json_line(&line);
@@ -91,7 +92,7 @@ impl<'a> Shown<'a> {
         match event {
             Event::RunStarted { checks, .. } => self.all = checks.len(),
             Event::CheckStarted { id, kind: CheckKind::Command | CheckKind::Logic } => {
-                self.running.push((id.to_string(), Instant::now()));
+                self.running.push((id.to_string(), clock::now()));
             }
             Event::CheckEnded { id, .. } => self.running.retain(|(running, _)| running != id.as_str()),
             Event::CheckFinished { .. } => self.done += 1,

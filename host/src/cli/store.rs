@@ -27,9 +27,12 @@ pub(super) fn check(folder: &Path, printer: &Printer) -> Result<u8, CliError> {
         );
     }
     printer.out(&text);
+    for left in &checked.left_over {
+        printer.note(&format!("note: {}: {}; `probity store gc` removes it", escape(&left.path), left.why));
+    }
     aside(&checked.aside, printer);
     if !clean {
-        printer.note("help: `probity store gc` removes what was left over; a record or log that was changed stays as it is and is shown as that");
+        printer.note("help: a record or log that was changed stays as it is and is shown as that");
     }
     Ok(u8::from(!clean))
 }

@@ -60,7 +60,7 @@ pub(super) struct Budget {
 
 impl Default for Budget {
     fn default() -> Self {
-        Self { patience: Patience::default(), started: system::now(), began: Instant::now(), clock: clock::now() }
+        Self { patience: Patience::default(), started: system::now(), began: clock::now(), clock: clock::now() }
     }
 }
 

@@ -33,6 +33,7 @@ pub(super) fn verify(folder: &Path, options: &Verify, live: bool, printer: &Prin
         return deliver(folder, options, &prepare::user(printer)?, printer);
     }
     let budget = Budget::default();
+    printer.until(&budget.patience);
     // From here on Ctrl-C ends the run in order, whatever it is at.
     let supervisor = prepare::supervisor()?;
     let _supervised = Supervised(Arc::clone(&supervisor));

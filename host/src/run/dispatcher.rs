@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::panic::resume_unwind;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{Scope, ScopedJoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Carries out all checks of a plan: what became of each, in declared order, and why the run was stopped if it was.
 pub(super) fn dispatch(
@@ -117,14 +117,14 @@ impl<'scope, 'env: 'scope> Course<'scope, 'env> {
         let output = Output::default();
         let live = Some(&shared.secrets).filter(|_| shared.around.live);
         let watch = Watch::new(&unit.id, unit.timeout, output.clone(), live);
-        let started_ms = milliseconds(shared.around.clock.elapsed());
+        let started_ms = milliseconds(clock::now().saturating_duration_since(shared.around.clock));
         let thread = scope.spawn(move || {
             let _end = end;
-            let clock = Instant::now();
+            let began = clock::now();
             let mut runner = Runner { shared, stops, stopped: None, output };
             let (outcome, done) = runner.carry_out(unit, &earlier);
             let done = Done { started_ms: Some(started_ms), ..done };
-            Ended { outcome, done, elapsed: clock.elapsed(), stopped: runner.stopped }
+            Ended { outcome, done, elapsed: clock::now().saturating_duration_since(began), stopped: runner.stopped }
         });
         self.order.start(place);
         self.running.insert(place, Running { stop, thread, watch });

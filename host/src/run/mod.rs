@@ -30,6 +30,7 @@ use crate::native::{Probes, Stop, Supervisor};
 use crate::plan::{Base, Dark, Plan, Unit, Work};
 use crate::store::Logs;
 use crate::subject::{Over, Snapshot, SnapshotError, Specification, Watch, Workspace};
+use crate::system::clock;
 use dispatcher::dispatch;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -92,7 +93,6 @@ pub fn execute(
     stops: (&Sender<Stop>, &Receiver<Stop>),
     sink: &mut dyn FnMut(&Event),
 ) -> Result<Record, SnapshotError> {
-    let clock = around.clock;
     let sources = Sources::new(around.snapshot, &around.workspace.root, around.workspace.repository.as_ref())
         .map_err(|source| SnapshotError::Read { path: ".".to_owned(), source })?;
     let shared = Shared {
@@ -113,7 +113,7 @@ pub fn execute(
     let (rows, records): (Vec<Row>, Vec<RecordRow>) = done.into_iter().unzip();
     // Nothing is written to any of them any more, and they get on disk while the tree is looked at.
     around.logs.combine(records.iter().filter_map(|row| Some((&row.id, row.log.as_ref()?))));
-    let (moved, touched) = moved(&shared, watch, &mut stopped)?;
+    let (moved, touched) = moved(&shared, watch, &mut stopped);
     let mut outcome = RunOutcome::of(&rows);
     if plan.not_applicable.is_some() {
         outcome = RunOutcome::NotApplicable;
@@ -126,8 +126,15 @@ pub fn execute(
     if !moved.is_empty() {
         outcome = outcome.min(RunOutcome::Stale);
     }
-    let closing =
-        Closing { rows, records, outcome, moved, touched, whole: stopped.is_none(), duration: clock.elapsed() };
+    let closing = Closing {
+        rows,
+        records,
+        outcome,
+        moved,
+        touched,
+        whole: stopped.is_none(),
+        duration: clock::now().saturating_duration_since(around.clock),
+    };
     Ok(record(plan, around, closing))
 }
 
@@ -235,11 +242,7 @@ fn commands(plan: &Plan) -> bool {
 
 /// What moved under the run, and what was written though it is what it was. Where no command ran (nothing is watched then),
 /// every byte that was used was checked against the digest that the verdict names, and a look is not needed.
-fn moved(
-    shared: &Shared<'_>,
-    watch: Option<Watch>,
-    stopped: &mut Option<Stopped>,
-) -> Result<(Vec<String>, Vec<String>), SnapshotError> {
+fn moved(shared: &Shared<'_>, watch: Option<Watch>, stopped: &mut Option<Stopped>) -> (Vec<String>, Vec<String>) {
     let Surroundings { snapshot, workspace, .. } = shared.around;
     let mut moved = shared.sources.moved();
     let mut touched = Vec::new();
@@ -256,9 +259,11 @@ fn moved(
             }
             (Err(_), Some(Over::Stopped)) => *stopped = Some(Stopped::Signal),
             (Err(_), Some(Over::Late)) => *stopped = Some(Stopped::Budget),
-            // Nothing is left of what was verified.
-            (Err(_), None) if !workspace.root.is_dir() => moved.push(".".to_owned()),
-            (Err(error), None) => return Err(error),
+            // What cannot be looked at again is not what was verified.
+            (Err(error), None) => {
+                tracing::debug!(%error, "the subject cannot be looked at again");
+                moved.push(".".to_owned());
+            }
         }
     }
     moved.sort();
@@ -268,7 +273,7 @@ fn moved(
     touched.sort();
     touched.dedup();
     touched = touched.iter().map(|path| shared.secrets.conceal(path)).collect();
-    Ok((moved, touched))
+    (moved, touched)
 }
 
 /// Shortens a list to what a record names, and says how many more there are.

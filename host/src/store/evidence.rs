@@ -104,7 +104,7 @@ impl Store<'_> {
 pub fn logs_hold(state: &State, record: &Record) -> Result<(), String> {
     for row in &record.rows {
         if let Some(log) = &row.log {
-            logs::hold(state, &record.run, &row.id, log).map_err(|error| format!("{}: {error}", log.path))?;
+            logs::open_log(state, &record.run, &row.id, log).map_err(|error| format!("{}: {error}", log.path))?;
         }
     }
     Ok(())

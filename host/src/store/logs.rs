@@ -176,31 +176,21 @@ fn open_of(state: &State, run: &RunId, name: &str) -> io::Result<File> {
     open(folder_of(state.folder(), run.as_str())?, name)
 }
 
-/// The output of a check of a run, if it is still what the record says. Its place follows from the names, whatever the
-/// record may claim.
-pub fn read_log(state: &State, run: &RunId, check: &CheckId, log: &Log) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    // One byte more than it should have tells that it grew.
-    open_of(state, run, check.as_str())?.take(log.size.saturating_add(1)).read_to_end(&mut bytes)?;
-    if Digest::of(&bytes) == log.digest { Ok(bytes) } else { Err(changed()) }
+/// The output of a check of a run, to be read, if it is still what the record says. Its place follows from the names,
+/// whatever the record may claim. All of it is never in memory: it may be larger than that.
+pub fn open_log(state: &State, run: &RunId, check: &CheckId, log: &Log) -> io::Result<impl io::Read + use<>> {
+    let mut file = open_of(state, run, check.as_str())?;
+    let same = file.metadata()?.len() == log.size && Digest::of_reader(&file)? == log.digest;
+    if !same {
+        return Err(io::Error::other("it was changed after the run: its digest does not match"));
+    }
+    file.rewind()?;
+    Ok(file.take(log.size))
 }
 
-/// Whether the output of a check is still what the record says, without having all of it at once.
-pub(super) fn hold(state: &State, run: &RunId, check: &CheckId, log: &Log) -> io::Result<()> {
-    let file = open_of(state, run, check.as_str())?;
-    let same = file.metadata()?.len() == log.size && Digest::of_reader(file)? == log.digest;
-    if same { Ok(()) } else { Err(changed()) }
-}
-
-fn changed() -> io::Error {
-    io::Error::other("it was changed after the run: its digest does not match")
-}
-
-/// All output of a run in declared order, which no record vouches for.
-pub fn read_combined(state: &State, run: &RunId) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    open_of(state, run, "verify")?.read_to_end(&mut bytes)?;
-    Ok(bytes)
+/// All output of a run in declared order, to be read, which no record vouches for.
+pub fn open_combined(state: &State, run: &RunId) -> io::Result<impl io::Read + use<>> {
+    open_of(state, run, "verify")
 }
 
 /// The last `count` bytes of the output of a check.

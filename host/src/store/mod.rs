@@ -23,7 +23,7 @@ pub use database::{Filter, Gone, Store, Summary, new_run_id};
 pub use error::StoreError;
 pub use evidence::{Deposit, Sealing, logs_hold};
 pub use lock::{Lease, TreeLock, Tried};
-pub use logs::{Logs, read_combined, read_log, read_tail};
+pub use logs::{Logs, open_combined, open_log, read_tail};
 pub use memory::{FileMemory, TreeMemory};
 pub use place::{PlaceError, State, state_path};
 pub use retention::{MAX_DAYS, MAX_LOG_BYTES, MAX_RUNS, Why};

@@ -44,6 +44,8 @@ pub struct Tidied {
 pub struct Checked {
     /// For people.
     pub faults: Vec<String>,
+    /// What nothing accounts for, as a run leaves it that was killed. It takes nothing from what is recorded.
+    pub left_over: Vec<LeftOver>,
     /// How many records there are.
     pub records: usize,
     /// How many logs.
@@ -105,8 +107,7 @@ pub fn check(state: &State, waiting: &dyn Fn()) -> Result<Checked, StoreError> {
         }
         Err(error) => return Err(error),
     };
-    let left_over = left_over(state, store.as_ref())?;
-    checked.faults.extend(left_over.into_iter().map(|left| format!("{}: {}", left.path, left.why)));
+    checked.left_over = left_over(state, store.as_ref())?;
     let Some(store) = store else { return Ok(checked) };
     checked.faults.extend(store.integrity()?.into_iter().map(|line| format!("{}: {line}", DATABASE[0])));
     for run in store.names()? {
@@ -153,7 +154,7 @@ fn faults(state: &State, record: &Record, count: &mut usize) -> Vec<String> {
     for row in &record.rows {
         let Some(log) = &row.log else { continue };
         (any, *count) = (true, *count + 1);
-        if let Err(error) = logs::hold(state, &record.run, &row.id, log) {
+        if let Err(error) = logs::open_log(state, &record.run, &row.id, log) {
             faults.push(format!("{}: {error}", log.path));
         }
     }
